@@ -1,0 +1,58 @@
+/// The command line of tpc.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "compiler/sharding/device_mesh.h"
+
+namespace tpc {
+
+/// The command line is wrong (exit code 2).
+class UsageError : public std::runtime_error {
+ public:
+  /// `command` is what --help is asked of: "tpc", "tpc shard".
+  UsageError(std::string command, const std::string& message)
+      : std::runtime_error(message), command_(std::move(command)) {}
+  const std::string& command() const { return command_; }
+
+ private:
+  std::string command_;
+};
+
+struct ShardCommand {
+  std::string model_path;
+  DeviceMesh mesh;
+  std::map<std::string, int64_t> dims;
+  std::string strategy = "megatron";
+  bool sequence_parallel = false;
+  std::string output_path;  ///< "" none, "-" standard output
+  std::optional<int64_t> rank;
+  std::vector<std::string> print_after;
+  std::string stop_after;
+  std::string dump_dir;
+};
+
+struct ReportCommand {
+  enum class Form { kText, kJson, kCsv };
+  std::string plan_path;
+  Form form = Form::kText;
+  bool all_collectives = false;
+};
+
+/// Text that is wanted instead of work: help, version, a generated page of docs/.
+struct TextCommand {
+  std::string text;
+};
+
+using Command = std::variant<ShardCommand, ReportCommand, TextCommand>;
+
+/// Throws UsageError: an unknown flag names the nearest, a value out of range the values allowed.
+Command parse_command_line(int argc, const char* const* argv);
+
+}  // namespace tpc

@@ -1,0 +1,120 @@
+#include "compiler/commands.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "compiler/core/check.h"
+#include "compiler/core/diagnostic_renderer.h"
+#include "compiler/frontend/model.h"
+#include "compiler/ir/printer.h"
+#include "compiler/plan/plan_json.h"
+#include "compiler/plan/plan_view.h"
+#include "compiler/plan/report.h"
+#include "compiler/plan/text_table.h"
+#include "passes/pipeline.h"
+
+namespace tpc {
+namespace {
+
+void write_file(const std::string& path, const std::string& text) {
+  std::error_code error;
+  bool is_folder = std::filesystem::is_directory(path, error);
+  errno = 0;
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  if (file) return;
+  std::string reason = is_folder ? "it is a folder" : errno != 0 ? std::strerror(errno) : "the system does not say why";
+  throw DeviceError(fmt::format("cannot write \"{}\": {}", path, reason));
+}
+
+/// Fails before the work is done, not after.
+void require_writable(const std::string& path) {
+  std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  std::error_code error;
+  if (!folder.empty() && !std::filesystem::is_directory(folder, error)) {
+    throw DeviceError(fmt::format("cannot write \"{}\": there is no folder \"{}\"", path, folder.string()));
+  }
+  if (std::filesystem::is_directory(path, error)) throw DeviceError(fmt::format("cannot write \"{}\": it is a folder", path));
+}
+
+std::string summary(const Plan& plan, const std::string& path) {
+  Report report = make_report(plan);
+  return fmt::format("{}: {} on {}, {} steps, {} collectives; every rank receives up to {} a step and needs {}\n"
+                     "run it: tprun {}\n",
+                     path, plan.model_name, to_string(plan.mesh), plan.steps.size(), report.step.collectives,
+                     bytes_text(static_cast<double>(report.step.received_bytes)),
+                     bytes_text(static_cast<double>(plan.arena_bytes)), path);
+}
+
+}  // namespace
+
+std::string read_file(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    throw UserError(SourceLoc{}, fmt::format("cannot read \"{}\": it is a folder", path));
+  }
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (file) text << file.rdbuf();
+  if (!file) {
+    throw UserError(SourceLoc{}, fmt::format("cannot read \"{}\": {}", path, errno != 0 ? std::strerror(errno) : "empty"));
+  }
+  return text.str();
+}
+
+std::string run_shard(const ShardCommand& command, const Warn& warn) {
+  bool writes_file = !command.output_path.empty() && command.output_path != "-";
+  if (writes_file) require_writable(command.output_path);
+  DiagnosticSink sink;
+  Model model = load_model(command.model_path, ModelOverrides{command.dims}, sink);
+  CompileOptions options;
+  options.mesh = command.mesh;
+  options.strategy = command.strategy;
+  options.sequence_parallel = command.sequence_parallel;
+  options.optimizer = model.optimizer;
+  options.print_after = command.print_after;
+  options.stop_after = command.stop_after;
+  options.dump_dir = command.dump_dir;
+  CompileResult result = compile(std::move(model.graph), options, sink);
+  if (!sink.diagnostics().empty()) {
+    warn(render_diagnostics(sink.diagnostics(), {{command.model_path, read_file(command.model_path)}}));
+  }
+  // The graphs are for people; a plan that goes to standard output stands alone there.
+  std::string output;
+  if (command.output_path == "-") {
+    warn(result.printed);
+  } else {
+    output = result.printed;
+  }
+  if (!result.complete) return command.print_after.empty() ? print(result.graph) : output;
+  result.plan.model_json = model.json;
+  if (command.output_path == "-") return write_plan(result.plan);
+  if (writes_file) {
+    write_file(command.output_path, write_plan(result.plan));
+    return output + summary(result.plan, command.output_path);
+  }
+  if (command.rank) return output + rank_text(result.plan, *command.rank);
+  return output + plan_text(result.plan);
+}
+
+std::string run_report(const ReportCommand& command) {
+  Report report = make_report(read_plan(read_file(command.plan_path), command.plan_path));
+  switch (command.form) {
+    case ReportCommand::Form::kText:
+      return report_text(report, command.all_collectives);
+    case ReportCommand::Form::kJson:
+      return report_json(report);
+    case ReportCommand::Form::kCsv:
+      return report_csv(report);
+  }
+  TPC_UNREACHABLE("form {}", static_cast<int>(command.form));
+}
+
+}  // namespace tpc

@@ -1,0 +1,75 @@
+// tpc: compiles models into plans, and tells what plans cost.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <exception>
+#include <map>
+
+#include "compiler/commands.h"
+#include "compiler/core/check.h"
+#include "compiler/core/diagnostic_renderer.h"
+
+namespace tpc {
+namespace {
+
+constexpr int kExitInput = 1;
+constexpr int kExitUsage = 2;
+constexpr int kExitDevice = 69;
+constexpr int kExitInternal = 70;
+
+void complain(const std::string& text) { std::fputs(text.c_str(), stderr); }
+
+/// The files that diagnostics speak of, read again only now.
+std::string render(const UserError& error) {
+  std::map<std::string, std::string> texts;
+  auto add = [&](const SourceLoc& loc) {
+    if (loc.file.empty() || texts.count(loc.file) != 0) return;
+    try {
+      texts[loc.file] = read_file(loc.file);
+    } catch (const UserError&) {
+      // Without its text a message still names the file.
+    }
+  };
+  for (const Diagnostic& diagnostic : error.diagnostics()) {
+    add(diagnostic.loc);
+    for (const Note& note : diagnostic.notes) add(note.loc);
+  }
+  return render_diagnostics(error.diagnostics(), texts);
+}
+
+std::string run(const Command& command) {
+  if (const ShardCommand* shard = std::get_if<ShardCommand>(&command)) return run_shard(*shard, complain);
+  if (const ReportCommand* report = std::get_if<ReportCommand>(&command)) return run_report(*report);
+  return std::get<TextCommand>(command).text;
+}
+
+int main_with_exit_code(int argc, const char* const* argv) {
+  try {
+    std::string output = run(parse_command_line(argc, argv));
+    bool is_written = std::fwrite(output.data(), 1, output.size(), stdout) == output.size() && std::fflush(stdout) == 0;
+    if (!is_written) throw DeviceError("cannot write to standard output");
+    return 0;
+  } catch (const UsageError& error) {
+    complain(fmt::format("{}: error: {}\n{} --help lists what it takes\n", error.command(), error.what(), error.command()));
+    return kExitUsage;
+  } catch (const UserError& error) {
+    complain(render(error));
+    return kExitInput;
+  } catch (const DeviceError& error) {
+    complain(fmt::format("tpc: error: {}\n", error.what()));
+    return kExitDevice;
+  } catch (const std::bad_alloc&) {
+    complain("tpc: error: out of memory\n");
+    return kExitDevice;
+  } catch (const std::exception& error) {
+    complain(fmt::format("tpc: internal error: {}\nThis is a bug of tpc {}, not of your input. Please report it with the "
+                         "command line, the model file and this text.\n",
+                         error.what(), TPC_VERSION));
+    return kExitInternal;
+  }
+}
+
+}  // namespace
+}  // namespace tpc
+
+int main(int argc, char** argv) { return tpc::main_with_exit_code(argc, argv); }

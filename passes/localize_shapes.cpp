@@ -1,0 +1,11 @@
+#include "passes/localize_shapes.h"
+
+namespace tpc {
+
+Graph localize_shapes(Graph graph, const PassContext& context) {
+  (void)context;
+  for (Value& value : graph.values) value.local_shape = fullest_shape(value.type.shape, value.sharding, graph.mesh);
+  return graph;
+}
+
+}  // namespace tpc

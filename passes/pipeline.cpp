@@ -1,0 +1,50 @@
+#include "passes/pipeline.h"
+
+#include "passes/emit_plan.h"
+#include "passes/pass_manager.h"
+#include "passes/plan_memory.h"
+
+namespace tpc {
+namespace {
+
+/// How the plan was asked for, in the order and spelling of the command line.
+std::map<std::string, std::string> plan_options(const CompileOptions& options) {
+  std::string mesh;
+  for (const MeshAxis& axis : options.mesh.axes()) {
+    mesh += (mesh.empty() ? "" : ",") + axis.name + "=" + std::to_string(axis.size);
+  }
+  return {{"mesh", mesh},
+          {"strategy", options.strategy},
+          {"sequence_parallel", options.sequence_parallel ? "true" : "false"}};
+}
+
+}  // namespace
+
+CompileResult compile(Graph graph, const CompileOptions& options, DiagnosticSink& sink) {
+  PassManager passes(options, sink);
+
+  // Global view: every shape is the one the user wrote. Differentiate first, shard second.
+  graph = passes.run("infer-types", std::move(graph));
+  graph = passes.run("build-backward", std::move(graph));
+
+  // Placement. Wishes first, then explicit conversions, then the collectives that perform them.
+  graph = passes.run("assign-shardings", std::move(graph));
+  graph = passes.run("insert-redistributes", std::move(graph));
+  graph = passes.run("lower-redistributes", std::move(graph));
+
+  // A rank's view: local shapes, order, and (on the plan) memory for that order.
+  graph = passes.run("localize-shapes", std::move(graph));
+  graph = passes.run("schedule", std::move(graph));
+
+  CompileResult result;
+  result.complete = !passes.stopped();
+  if (result.complete) {
+    result.plan = emit_plan(graph, plan_options(options));
+    plan_memory(result.plan);
+  }
+  result.graph = std::move(graph);
+  result.printed = passes.printed();
+  return result;
+}
+
+}  // namespace tpc

@@ -1,0 +1,24 @@
+/// From graph to plan.
+#pragma once
+
+#include <string>
+
+#include "compiler/plan/plan.h"
+#include "passes/pass.h"
+
+namespace tpc {
+
+struct CompileResult {
+  /// Empty steps when stop_after ended the pipeline early.
+  Plan plan;
+  Graph graph;
+  /// What --print-after asked for, in pass order.
+  std::string printed;
+  bool complete = false;
+};
+
+/// Runs every pass in order. Throws UserError (a sharding that cannot be), InternalError (ours: names the pass that
+/// broke the graph). Warnings go to `sink`.
+CompileResult compile(Graph graph, const CompileOptions& options, DiagnosticSink& sink);
+
+}  // namespace tpc

@@ -1,0 +1,209 @@
+#include "passes/strategies/annotations.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "compiler/core/check.h"
+
+namespace tpc {
+namespace {
+
+using Pin = std::pair<std::string, Placement>;
+
+/// "input" and "weight" are operands 0 and 1, "output" is result 0.
+Placement placement_of(const AxisState& state, size_t node, Strategy strategy, const std::string& use) {
+  if (use == "output") return state.makes(node, strategy, 0);
+  return state.wanted(node, strategy, use == "weight" ? 1 : 0);
+}
+
+bool agrees(const Placement& pinned, const Placement& found) {
+  return pinned.kind == found.kind && pinned.dim == found.dim;
+}
+
+/// column: the weight and the output are split, the input is whole. row: the input and the weight are split along what
+/// is summed over. replicate: nothing is split.
+bool matches_layer(const AxisState& state, size_t node, Strategy strategy, const std::string& layer) {
+  if (layer.empty()) return true;
+  if (layer == "replicate") return strategy.kind == Strategy::Kind::kReplicate;
+  if (strategy.kind != Strategy::Kind::kFactor) return false;
+  const Factor& factor = state.ruled(node).rule.factors[static_cast<size_t>(strategy.index)];
+  if (factor.operands.size() < 2 || !factor.operands[1]) return false;
+  bool table = state.graph().nodes[node].op == OpKind::kEmbedding;
+  if (layer == "column") return !factor.operands[0] && factor.results[0];
+  return !factor.results[0] && (table || factor.operands[0]);
+}
+
+bool matches(const AxisState& state, size_t node, Strategy strategy, const std::string& layer,
+             const std::vector<Pin>& pins) {
+  if (!matches_layer(state, node, strategy, layer)) return false;
+  return std::all_of(pins.begin(), pins.end(), [&](const Pin& pin) {
+    return agrees(pin.second, placement_of(state, node, strategy, pin.first));
+  });
+}
+
+std::vector<Strategy> splits_and_replicate(const ShardingRule& rule) {
+  std::vector<Strategy> strategies{Strategy::replicate()};
+  for (size_t f = 0; f < rule.factors.size(); ++f) strategies.push_back(Strategy::factor(static_cast<int>(f)));
+  return strategies;
+}
+
+std::string pin_text(const std::vector<Pin>& pins) {
+  std::string text;
+  for (const Pin& pin : pins) {
+    text += fmt::format("{}\"{}\": \"{}\"", text.empty() ? "" : ", ", pin.first, to_string(pin.second));
+  }
+  return text;
+}
+
+std::string in_words(const Placement& placement) {
+  if (placement.is_replicate()) return "whole (R)";
+  if (placement.is_partial()) return "a partial sum";
+  return fmt::format("split along dimension {} ({})", placement.dim, to_string(placement));
+}
+
+/// One mend per pin: what the other uses would have to be if this pin were given up.
+std::vector<Note> mends(const AxisState& state, size_t node, const Annotation& annotation) {
+  std::vector<Note> notes;
+  const Graph& graph = state.graph();
+  SourceLoc loc{graph.source_file, annotation.pointer};
+  for (size_t dropped = 0; dropped < annotation.uses.size(); ++dropped) {
+    std::vector<Pin> kept = annotation.uses;
+    kept.erase(kept.begin() + static_cast<std::ptrdiff_t>(dropped));
+    const std::string& use = annotation.uses[dropped].first;
+    std::vector<std::string> ways;
+    for (Strategy strategy : splits_and_replicate(state.ruled(node).rule)) {
+      if (!matches(state, node, strategy, annotation.layer, kept) || state.why_illegal(node, strategy)) continue;
+      // Splitting a batch-like dimension is no answer to a wish about weights.
+      Placement placement = placement_of(state, node, strategy, use);
+      std::string way = fmt::format("\"{}\": \"{}\"", use, to_string(placement));
+      if (strategy.kind == Strategy::Kind::kFactor) {
+        const Factor& factor = state.ruled(node).rule.factors[static_cast<size_t>(strategy.index)];
+        bool in_weight = factor.operands.size() > 1 && factor.operands[1].has_value();
+        if (!in_weight) continue;
+        way += factor.results[0] ? " (column-parallel: the output is split, nothing is summed)"
+                                 : " (row-parallel: one all_reduce completes the sum)";
+      } else if (kept.empty()) {
+        continue;
+      } else {
+        way += " (every rank does the whole layer)";
+      }
+      if (std::find(ways.begin(), ways.end(), way) == ways.end()) ways.push_back(std::move(way));
+    }
+    if (ways.empty()) continue;
+    std::string text = fmt::format("with {} kept, these are possible: ", kept.empty() ? "nothing" : pin_text(kept));
+    for (size_t i = 0; i < ways.size(); ++i) text += (i == 0 ? "" : "; ") + ways[i];
+    notes.push_back({loc, text});
+  }
+  return notes;
+}
+
+void report_impossible(const AxisState& state, size_t node, const Annotation& annotation, DiagnosticSink& diagnostics) {
+  const Graph& graph = state.graph();
+  const Node& source = graph.nodes[node];
+  SourceLoc loc{graph.source_file, annotation.pointer};
+  if (annotation.uses.empty()) {
+    diagnostics.error(loc, fmt::format("\"{}\" cannot be \"{}\": this kind of layer has no weight to split that way; "
+                                       "\"replicate\", or pins of its uses, work",
+                                       source.layer, annotation.layer));
+    return;
+  }
+  std::string wishes;
+  for (const Pin& pin : annotation.uses) {
+    wishes += fmt::format("{}\"{}\" {}", wishes.empty() ? "" : " and ", pin.first, in_words(pin.second));
+  }
+  diagnostics.error(loc,
+                    fmt::format("\"{}\" cannot have {} at once: ranks that hold blocks of one tensor need the matching "
+                                "blocks of the other",
+                                source.layer, wishes),
+                    mends(state, node, annotation));
+}
+
+/// Two layers that share a weight may not pin it differently.
+void check_shared_weights(const AxisState& state, DiagnosticSink& diagnostics) {
+  const Graph& graph = state.graph();
+  std::map<ValueId, std::pair<const Node*, Placement>> pinned;
+  for (const Node& node : graph.nodes) {
+    for (const Pin& pin : node.annotation.uses) {
+      if (pin.first != "weight" || node.operands.size() < 2) continue;
+      auto [entry, is_new] = pinned.try_emplace(node.operands[1], &node, pin.second);
+      if (is_new || entry->second.second == pin.second) continue;
+      const Node& other = *entry->second.first;
+      diagnostics.error({graph.source_file, node.annotation.pointer},
+                        fmt::format("\"{}\" pins \"{}\" as {}, \"{}\" pins it as {}: one tensor has one placement at rest",
+                                    node.layer, graph.value(node.operands[1]).name, to_string(pin.second), other.layer,
+                                    to_string(entry->second.second)),
+                        {{{graph.source_file, other.annotation.pointer}, "the other pin is here"}});
+    }
+  }
+}
+
+/// A layer pinned whole in the middle of a split chain: what it gathers is sliced again right after.
+void warn_if_undone(const AxisState& state, size_t node, Strategy natural, Strategy pinned,
+                    const std::vector<std::vector<Use>>& all_uses, DiagnosticSink& diagnostics) {
+  if (pinned.kind != Strategy::Kind::kReplicate || natural.kind != Strategy::Kind::kFactor) return;
+  const Graph& graph = state.graph();
+  const Node& source = graph.nodes[node];
+  std::vector<std::optional<Placement>> operands;
+  for (ValueId operand : source.operands) operands.push_back(state.made(operand));
+  int64_t gathered = state.conversion_cost(node, pinned, operands) / state.size();
+  if (gathered == 0) return;
+  for (const Use& use : all_uses[source.results[0].position()]) {
+    size_t next = static_cast<size_t>(use.node);
+    if (graph.nodes[next].phase != Phase::kForward || !state.ruled(next).has_rule) continue;
+    if (!state.wanted(next, state.chosen(next), static_cast<size_t>(use.operand)).is_shard()) continue;
+    int64_t bytes = gathered * byte_size(graph.value(source.operands[0]).type.dtype);
+    diagnostics.warning(
+        {graph.source_file, source.annotation.pointer},
+        fmt::format("\"{}\" is pinned to be whole: its input is gathered, {} bytes a step on each rank of \"{}\", and the "
+                    "gather is undone by the next slice, in \"{}\"; without the pin it is split like its neighbours and "
+                    "gathers nothing",
+                    source.layer, bytes, user_axis(graph.mesh.axes()[state.axis()].name), graph.nodes[next].layer));
+    return;
+  }
+}
+
+}  // namespace
+
+void apply_annotations(AxisState& state, DiagnosticSink& diagnostics) {
+  const Graph& graph = state.graph();
+  bool any = std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& n) { return !n.annotation.empty(); });
+  if (!any) return;
+  check_shared_weights(state, diagnostics);
+  std::vector<std::vector<Use>> all_uses = uses(graph);
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const Node& node = graph.nodes[i];
+    if (node.annotation.empty() || node.phase != Phase::kForward || !state.ruled(i).has_rule) continue;
+    const Annotation& annotation = node.annotation;
+    Strategy natural = state.chosen(i);
+    if (matches(state, i, natural, annotation.layer, annotation.uses)) continue;
+    std::vector<std::optional<Placement>> operands;
+    for (ValueId operand : node.operands) operands.push_back(state.made(operand));
+    std::vector<Strategy> legal;
+    std::optional<std::string> why;
+    bool possible = false;
+    for (Strategy strategy : splits_and_replicate(state.ruled(i).rule)) {
+      if (!matches(state, i, strategy, annotation.layer, annotation.uses)) continue;
+      possible = true;
+      if (std::optional<std::string> reason = state.why_illegal(i, strategy)) {
+        why = reason;
+      } else {
+        legal.push_back(strategy);
+      }
+    }
+    if (!possible) {
+      report_impossible(state, i, annotation, diagnostics);
+    } else if (legal.empty()) {
+      diagnostics.error({graph.source_file, annotation.pointer},
+                        fmt::format("\"{}\" cannot be split as pinned: {}", node.layer, *why));
+    } else {
+      // The outermost of equals would be the smallest dimension ("3" of q, k, v): prefer the most blocks.
+      Strategy pinned = state.cheapest(i, legal, operands);
+      warn_if_undone(state, i, natural, pinned, all_uses, diagnostics);
+      state.choose(i, pinned);
+    }
+  }
+}
+
+}  // namespace tpc

@@ -1,0 +1,56 @@
+/// Collectives between ranks.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "compiler/core/check.h"
+#include "runtime/local_step.h"
+
+namespace tpc {
+
+/// Thrown by ranks that wait for a peer when the run has ended because of a failure elsewhere; that failure is the one
+/// to report.
+class RunEnded : public DeviceError {
+ public:
+  RunEnded() : DeviceError("the run was ended by another rank") {}
+};
+
+/// One collective as one rank sees it. All members of the group issue the same sequence of them.
+struct CollectiveStep {
+  OpKind op = OpKind::kAllReduce;  ///< kAllReduce, kReduceScatter, kAllGather, kAllToAll
+  ReduceOp reduce = ReduceOp::kSum;
+  std::vector<int64_t> group;  ///< ranks, in the order of their blocks
+  int64_t index = 0;           ///< own position in `group`
+  LocalTensor input;
+  LocalTensor output;
+  std::vector<Region> input_regions;   ///< of every member
+  std::vector<Region> output_regions;  ///< of every member
+  int64_t step_index = 0;              ///< in the plan, for messages
+  std::string name;                    ///< tensor, for messages
+};
+
+/// A prepared collective of one rank. run() allocates nothing and returns the bytes that this rank received from its
+/// peers (the quantity of received_elements in compiler/sharding/collective.h, times the element size), counted where
+/// the data move. Throws DeviceError when a peer is missing or has failed.
+class Collective {
+ public:
+  virtual ~Collective() = default;
+  virtual int64_t run() = 0;
+};
+
+/// The end of one rank.
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+  /// Prepares one collective; copy lists, scratch and groups are made here, once. All members of a group prepare the
+  /// same collectives in the same order, and run each as often as the others. Never returns nullptr. The collective
+  /// does not outlive the communicator; the buffers outlive every member's run, for peers may read them.
+  virtual std::unique_ptr<Collective> prepare(const CollectiveStep& step) = 0;
+  /// Waits for all ranks of the world.
+  virtual void barrier() = 0;
+};
+
+}  // namespace tpc

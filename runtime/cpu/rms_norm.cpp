@@ -1,0 +1,64 @@
+// Root-mean-square normalisation over the last dimension, and its gradient.
+#include <cmath>
+
+#include "runtime/cpu/column_sums.h"
+#include "runtime/cpu/kernel_table.h"
+
+namespace tpc {
+
+std::unique_ptr<Kernel> prepare_rms_norm(const LocalStep& step) {
+  const float* x = step.operands[0].f32();
+  const float* gain = step.operands[1].f32();
+  float* y = step.results[0].f32();
+  float* rstd = step.results[1].f32();
+  const int64_t h = step.operands[0].region.dims.back().size();
+  const int64_t rows = step.results[1].region.num_elements();
+  const double eps = step.attributes.get_double("eps");
+  return make_kernel([=](const StepContext&) {
+    parallel_ranges(rows, 2 * h, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const float* row = x + i * h;
+        const float squares = sum_vectors(
+            h, [](Vector v) { return v * v; }, row);
+        const float scale =
+            static_cast<float>(1.0 / std::sqrt(static_cast<double>(squares) / static_cast<double>(h) + eps));
+        map_vectors(
+            h, y + i * h, [&](Vector v, Vector g) { return v * scale * g; }, row, gain);
+        rstd[i] = scale;
+      }
+    });
+  });
+}
+
+std::unique_ptr<Kernel> prepare_rms_norm_grad(const LocalStep& step) {
+  const float* dy = step.operands[0].f32();
+  const float* x = step.operands[1].f32();
+  const float* rstd = step.operands[2].f32();
+  const float* gain = step.operands[3].f32();
+  float* dx = step.results[0].f32();
+  float* dgain = step.results[1].f32();
+  const int64_t h = step.operands[1].region.dims.back().size();
+  const int64_t rows = step.operands[2].region.num_elements();
+  return make_kernel([=](const StepContext&) {
+    // First, since dx may lie over dy or x.
+    column_sums<1>(rows, h, {dgain}, [&](int64_t i, int64_t j, const auto& load_at) {
+      return std::array{load_at(dy + i * h + j) * (load_at(x + i * h + j) * rstd[i])};
+    });
+    parallel_ranges(rows, 3 * h, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const float* grads = dy + i * h;
+        const float* row = x + i * h;
+        const float r = rstd[i];
+        const float average_gn =
+            sum_vectors(
+                h, [&](Vector g, Vector w, Vector v) { return g * w * (v * r); }, grads, gain, row) /
+            static_cast<float>(h);
+        map_vectors(
+            h, dx + i * h, [&](Vector g, Vector w, Vector v) { return r * (g * w - v * r * average_gn); }, grads, gain,
+            row);
+      }
+    });
+  });
+}
+
+}  // namespace tpc

@@ -1,0 +1,97 @@
+/// One rank of a plan: its memory, its kernels and collectives, and the loop over them.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "compiler/plan/plan.h"
+#include "runtime/arena.h"
+#include "runtime/backend.h"
+#include "runtime/communicator.h"
+#include "runtime/host_tensor.h"
+
+namespace tpc {
+
+/// Bytes received from peers, per kind of collective and phase.
+using Traffic = std::map<std::pair<OpKind, Phase>, int64_t>;
+
+/// A tensor of a plan that holds a NaN or an infinity, and the step that made it (-1: it persists).
+struct NonFinite {
+  int step = -1;
+  int tensor = -1;
+  auto operator<=>(const NonFinite&) const = default;
+};
+
+/// Kernels and collectives are prepared once, here; a step is a flat loop that decides nothing and allocates nothing.
+/// Make it in the thread that runs it: memory and thread teams belong to that thread. The plan, the backend and the
+/// communicator outlive it. Its memory must outlive the runs of all ranks, for peers read it.
+class RankExecutor {
+ public:
+  RankExecutor(const Plan& plan, int64_t rank, Backend& backend, Communicator& communicator);
+
+  int64_t rank() const { return rank_; }
+
+  /// This rank's part of plan.tensors[tensor], wherever in the arena it lies during a step.
+  LocalTensor local(int tensor) const;
+  /// Copies this rank's part out of the whole tensor.
+  void load(int tensor, const HostTensor& whole);
+
+  /// Keeps a copy of the tensor as its step made it: the arena reuses the memory of what does not persist. Named
+  /// outputs of the plan are always kept.
+  void keep(int tensor);
+  /// The kept copy, or the part in the arena of a tensor that persists; nullopt when neither exists.
+  std::optional<LocalTensor> kept_or_persistent(int tensor) const;
+
+  /// Runs one training step. Stops early, before any weight changes, when a named output is not finite, and returns
+  /// that output's step. Failures carry rank, step and node; RunEnded passes through.
+  std::optional<int> run_step(const StepContext& context);
+  /// Runs plan steps [0, end) again, looking at every result, and returns the first that is not finite on this rank.
+  /// All ranks call it together. Nothing before `end` may have changed what persists (see changes_persistent_before).
+  std::optional<NonFinite> find_non_finite(const StepContext& context, int end);
+  bool changes_persistent_before(int end) const;
+
+  /// Bytes counted where data moved, in all runs of run_step.
+  const Traffic& counted() const { return counted_; }
+  /// Bytes that the plan predicts for one step.
+  const Traffic& predicted_per_step() const { return predicted_; }
+
+  /// The plan step that runs now, readable from other threads; -1 between steps.
+  int position() const { return position_.load(std::memory_order_relaxed); }
+
+ private:
+  // A kernel or a collective; neither for leaves and outputs.
+  struct Step {
+    std::unique_ptr<Kernel> kernel;
+    std::unique_ptr<Collective> collective;
+    int64_t* counted = nullptr;
+    std::vector<int> kept;
+  };
+
+  Step prepare(const PlanStep& step, const struct RankStep& rank_step, Backend& backend, Communicator& communicator);
+  LocalTensor at(int tensor, const Region& region) const;
+  void execute(Step& step, const StepContext& context, bool count);
+  bool keep_results(Step& step);
+  bool is_output(int tensor) const;
+  [[noreturn]] void rethrow_with_place(const StepContext& context) const;
+
+  const Plan& plan_;
+  int64_t rank_;
+  Arena arena_;
+  std::vector<Region> regions_;  // one a tensor
+  Traffic counted_;
+  Traffic predicted_;
+  std::vector<Step> steps_;
+  std::map<int, HostTensor> kept_;  // of the local shape
+  std::atomic<int> position_{-1};
+};
+
+/// `"block0.fc1" (contract)`, for messages.
+std::string describe_step(const Plan& plan, int step);
+
+}  // namespace tpc

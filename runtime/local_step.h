@@ -1,0 +1,34 @@
+/// A step as one rank executes it: tensors with their regions and addresses.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "compiler/ir/attributes.h"
+#include "compiler/ops/op_def.h"
+
+namespace tpc {
+
+/// The part `region` of a tensor of global type `type`, dense and row-major at `data` (float or int32_t).
+struct LocalTensor {
+  TensorType type;
+  Region region;
+  void* data = nullptr;
+
+  float* f32() const { return static_cast<float*>(data); }
+  int32_t* i32() const { return static_cast<int32_t*>(data); }
+};
+
+struct LocalStep {
+  OpKind op = OpKind::kAdd;
+  Attributes attributes;
+  std::vector<LocalTensor> operands;
+  std::vector<LocalTensor> results;
+  /// The layer, for messages.
+  std::string name;
+  /// See ReferenceArgs.
+  bool is_first_in_group = true;
+};
+
+}  // namespace tpc

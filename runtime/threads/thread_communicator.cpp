@@ -1,0 +1,245 @@
+#include "runtime/threads/thread_communicator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "compiler/core/philox.h"
+#include "runtime/region_copy.h"
+#include "runtime/threads/reduce_run.h"
+
+namespace tpc {
+namespace {
+
+constexpr int64_t kElementSize = 4;
+
+uint64_t hash_of(const std::string& text) {
+  PhiloxKey key = philox_key(/*seed=*/0, text);
+  return (uint64_t{key[1]} << 32) | key[0];
+}
+
+std::string describe(const CollectiveStep& step) {
+  return fmt::format("{} of \"{}\" (plan step {})", op_name(step.op), step.name, step.step_index);
+}
+
+// All that members must agree on, as text.
+std::string agreement(const CollectiveStep& step) {
+  std::string text = fmt::format("{} {} {}", describe(step), to_string(step.reduce), to_string(step.input.type));
+  for (const Region& region : step.output_regions) text += to_string(region.extents());
+  return text;
+}
+
+bool overlap(const LocalTensor& a, const LocalTensor& b) {
+  auto begin = [](const LocalTensor& t) { return reinterpret_cast<uintptr_t>(t.data); };
+  auto end = [&](const LocalTensor& t) {
+    return begin(t) + static_cast<uintptr_t>(t.region.num_elements() * kElementSize);
+  };
+  return begin(a) < end(b) && begin(b) < end(a);
+}
+
+// The part that all collectives share: meeting, and making sure that the members do the same.
+class ThreadCollective : public Collective {
+ public:
+  ThreadCollective(const CollectiveStep& step, ThreadWorld& world)
+      : input_(step.input),
+        output_(step.output),
+        own_(static_cast<size_t>(step.index)),
+        meeting_(world.rendezvous(step.group)),
+        announcement_(world.keep({describe(step), hash_of(agreement(step)), step.input.data, nullptr})) {}
+
+ protected:
+  size_t size() const { return meeting_.size(); }
+  void meet() { meeting_.arrive(own_, announcement_); }
+
+  // The first meeting of a run: from here until the next one every member's input can be read.
+  void meet_and_compare() {
+    meet();
+    for (size_t member = 0; member < size(); ++member) {
+      const Announcement& other = meeting_.announced(member);
+      TPC_CHECK(other.signature == announcement_.signature,
+                "ranks of one group issue different collectives: rank {} {}, rank {} {}", meeting_.ranks()[own_],
+                announcement_.description, meeting_.ranks()[member], other.description);
+    }
+  }
+
+  const float* input_of(size_t member) const { return static_cast<const float*>(meeting_.announced(member).input); }
+
+  LocalTensor input_;
+  LocalTensor output_;
+  size_t own_;
+  Rendezvous& meeting_;
+  Announcement& announcement_;
+};
+
+// all_gather and all_to_all: the parts of the own output are copied from whoever holds them. An output that overlaps
+// the input is gathered aside, since peers still read the input.
+class Exchange final : public ThreadCollective {
+ public:
+  Exchange(const CollectiveStep& step, ThreadWorld& world) : ThreadCollective(step, world) {
+    int64_t covered = 0;
+    // Each member starts with its right neighbour, so that not all read the same memory at once.
+    for (size_t i = 1; i <= size(); ++i) {
+      size_t member = (own_ + i) % size();
+      RegionCopy copy(step.input_regions[member], output_.region);
+      covered += copy.num_elements();
+      if (copy.num_elements() > 0) parts_.push_back({member, std::move(copy)});
+    }
+    TPC_CHECK(covered == output_.region.num_elements(), "{}: the members hold {} of {} elements", describe(step),
+              covered, output_.region.num_elements());
+    if (overlap(input_, output_)) aside_.resize(static_cast<size_t>(covered));
+  }
+
+  int64_t run() override {
+    meet_and_compare();
+    float* target = aside_.empty() ? output_.f32() : aside_.data();
+    int64_t received = 0;
+    for (const Part& part : parts_) {
+      int64_t copied = part.copy.run(input_of(part.member), target);
+      if (part.member != own_) received += copied;
+    }
+    meet();
+    if (!aside_.empty()) std::memcpy(output_.data, aside_.data(), aside_.size() * sizeof(float));
+    return received * kElementSize;
+  }
+
+ private:
+  struct Part {
+    size_t member;
+    RegionCopy copy;
+  };
+  std::vector<Part> parts_;
+  std::vector<float> aside_;
+};
+
+class Reduction : public ThreadCollective {
+ public:
+  Reduction(const CollectiveStep& step, ThreadWorld& world)
+      : ThreadCollective(step, world), reduce_(step.reduce), sources_(size()) {
+    TPC_CHECK(input_.type.dtype == DType::kF32, "{}: {} is not reduced", describe(step), to_string(input_.type));
+    for (const Region& region : step.input_regions) {
+      TPC_CHECK(region == input_.region, "{}: the members hold different parts", describe(step));
+    }
+  }
+
+ protected:
+  void find_sources() {
+    for (size_t member = 0; member < size(); ++member) sources_[member] = input_of(member);
+  }
+  // Reduces `length` elements from `offset` of all members' inputs; returns the elements that came from peers.
+  int64_t reduce(int64_t offset, float* target, int64_t length) const {
+    reduce_run(reduce_, sources_, offset, target, length);
+    return static_cast<int64_t>(size() - 1) * length;
+  }
+
+ private:
+  ReduceOp reduce_;
+  std::vector<const float*> sources_;
+};
+
+// Only what will be held is reduced.
+class ReduceScatter final : public Reduction {
+ public:
+  ReduceScatter(const CollectiveStep& step, ThreadWorld& world)
+      : Reduction(step, world), part_(input_.region, output_.region) {
+    int64_t held = output_.region.num_elements();
+    TPC_CHECK(part_.num_elements() == held, "{}: the members hold {} of {} elements", describe(step),
+              part_.num_elements(), held);
+    if (overlap(input_, output_)) aside_.resize(static_cast<size_t>(held));
+  }
+
+  int64_t run() override {
+    meet_and_compare();
+    find_sources();
+    float* target = aside_.empty() ? output_.f32() : aside_.data();
+    int64_t received = 0;
+    part_.for_each_run([&](int64_t source, int64_t destination, int64_t length) {
+      received += reduce(source, target + destination, length);
+    });
+    meet();
+    if (!aside_.empty()) std::memcpy(output_.data, aside_.data(), aside_.size() * sizeof(float));
+    return received * kElementSize;
+  }
+
+ private:
+  RegionCopy part_;
+  std::vector<float> aside_;
+};
+
+// Each member reduces its balanced block of the flattened tensor, then fetches the other blocks from who reduced them.
+// Over a coinciding input that is safe, for nobody else reads the own block of the own input; over one that overlaps
+// otherwise the own block waits aside until all inputs have been read.
+class AllReduce final : public Reduction {
+ public:
+  AllReduce(const CollectiveStep& step, ThreadWorld& world) : Reduction(step, world) {
+    int64_t total = output_.region.num_elements();
+    TPC_CHECK(output_.region == input_.region, "{}: input and output differ in shape", describe(step));
+    for (size_t member = 0; member < size(); ++member) {
+      blocks_.push_back(balanced_block(total, /*unit=*/1, static_cast<int64_t>(size()), static_cast<int64_t>(member)));
+    }
+    const Interval& block = blocks_[own_];
+    if (input_.data != output_.data && overlap(input_, output_)) aside_.resize(static_cast<size_t>(block.size()));
+    announcement_.block = aside_.empty() ? output_.f32() + block.begin : aside_.data();
+  }
+
+  int64_t run() override {
+    meet_and_compare();
+    find_sources();
+    const Interval& block = blocks_[own_];
+    float* target = aside_.empty() ? output_.f32() + block.begin : aside_.data();
+    int64_t received = reduce(block.begin, target, block.size());
+    meet();
+    for (size_t i = 1; i < size(); ++i) {
+      size_t member = (own_ + i) % size();
+      const Interval& theirs = blocks_[member];
+      if (theirs.size() == 0) continue;
+      std::memcpy(output_.f32() + theirs.begin, meeting_.announced(member).block,
+                  static_cast<size_t>(theirs.size() * kElementSize));
+      received += theirs.size();
+    }
+    meet();
+    if (!aside_.empty()) {
+      std::memcpy(output_.f32() + block.begin, aside_.data(), aside_.size() * sizeof(float));
+    }
+    return received * kElementSize;
+  }
+
+ private:
+  std::vector<Interval> blocks_;
+  std::vector<float> aside_;
+};
+
+std::vector<int64_t> all_ranks(int64_t world_size) {
+  std::vector<int64_t> ranks(static_cast<size_t>(world_size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+}  // namespace
+
+ThreadCommunicator::ThreadCommunicator(ThreadWorld& world, int64_t rank)
+    : world_(world),
+      rank_(rank),
+      all_(world.rendezvous(all_ranks(world.world_size()))),
+      barrier_announcement_(world.keep({"the barrier of all ranks", 0, nullptr, nullptr})) {}
+
+std::unique_ptr<Collective> ThreadCommunicator::prepare(const CollectiveStep& step) {
+  size_t size = step.group.size();
+  TPC_CHECK(step.index >= 0 && step.index < static_cast<int64_t>(size) &&
+                step.group[static_cast<size_t>(step.index)] == rank_,
+            "{}: rank {} is not member {} of its group", describe(step), rank_, step.index);
+  TPC_CHECK(step.input_regions.size() == size && step.output_regions.size() == size,
+            "{}: {} and {} regions for {} members", describe(step), step.input_regions.size(),
+            step.output_regions.size(), size);
+  TPC_CHECK(step.input.type == step.output.type, "{}: {} becomes {}", describe(step), to_string(step.input.type),
+            to_string(step.output.type));
+  if (step.op == OpKind::kAllReduce) return std::make_unique<AllReduce>(step, world_);
+  if (step.op == OpKind::kReduceScatter) return std::make_unique<ReduceScatter>(step, world_);
+  TPC_CHECK(step.op == OpKind::kAllGather || step.op == OpKind::kAllToAll, "{} is not a collective", op_name(step.op));
+  return std::make_unique<Exchange>(step, world_);
+}
+
+void ThreadCommunicator::barrier() { all_.arrive(static_cast<size_t>(rank_), barrier_announcement_); }
+
+}  // namespace tpc

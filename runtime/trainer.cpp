@@ -1,0 +1,235 @@
+#include "runtime/trainer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <mutex>
+#include <thread>
+
+#include "compiler/core/check.h"
+#include "compiler/core/diagnostic.h"
+#include "runtime/initial_values.h"
+#include "runtime/rank_threads.h"
+#include "runtime/region_copy.h"
+#include "runtime/threads/thread_communicator.h"
+
+namespace tpc {
+namespace {
+
+void require_memory(const Plan& plan) {
+  double needed = static_cast<double>(plan.arena_bytes) * static_cast<double>(plan.mesh.world_size());
+  auto present = static_cast<double>(physical_memory());
+  if (needed <= present) return;
+  constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
+  throw DeviceError(fmt::format("{} rank{} of {:.1f} GiB each need {:.1f} GiB of memory; this machine has {:.1f} GiB",
+                                plan.mesh.world_size(), plan.mesh.world_size() == 1 ? "" : "s",
+                                static_cast<double>(plan.arena_bytes) / kGiB, needed / kGiB, present / kGiB));
+}
+
+RendezvousOptions meeting_options(int64_t world_size, int openmp_threads, std::chrono::milliseconds timeout) {
+  return {world_size * openmp_threads <= static_cast<int64_t>(std::thread::hardware_concurrency()), timeout};
+}
+
+}  // namespace
+
+struct Trainer::State {
+  State(Plan p, const TrainerOptions& o)
+      : plan(std::move(p)),
+        options(o),
+        openmp_threads(threads_per_rank(plan.mesh.world_size(), o.threads_per_rank)),
+        world(plan.mesh.world_size(), meeting_options(plan.mesh.world_size(), openmp_threads, o.timeout)),
+        backends(static_cast<size_t>(plan.mesh.world_size())),
+        communicators(backends.size()),
+        executors(backends.size()) {}
+
+  Plan plan;
+  TrainerOptions options;
+  int openmp_threads;
+  ThreadWorld world;
+  std::vector<std::unique_ptr<Backend>> backends;
+  std::vector<std::unique_ptr<ThreadCommunicator>> communicators;
+  std::vector<std::unique_ptr<RankExecutor>> executors;
+  std::unique_ptr<RankThreads> threads;  // last: its end comes before that of what the threads use
+  uint64_t step = 0;
+
+  // What the ranks' tasks use lies here rather than on a caller's stack, since an abandoned rank may come back to it.
+  StepContext context;
+  std::vector<std::pair<int, const HostTensor*>> inputs;
+  std::vector<std::optional<int>> stopped;
+};
+
+Trainer::Trainer(Plan plan, MakeBackend make_backend, TrainerOptions options) {
+  require_memory(plan);
+  state_ = std::make_unique<State>(std::move(plan), options);
+  State& state = *state_;
+  state.threads = std::make_unique<RankThreads>(state.world, state.openmp_threads);
+  state.threads->run([&state, make_backend](int64_t rank) {
+    auto r = static_cast<size_t>(rank);
+    state.backends[r] = make_backend();
+    state.communicators[r] = std::make_unique<ThreadCommunicator>(state.world, rank);
+    state.executors[r] = std::make_unique<RankExecutor>(state.plan, rank, *state.backends[r], *state.communicators[r]);
+    for (size_t t = 0; t < state.plan.tensors.size(); ++t) {
+      const PlanTensor& tensor = state.plan.tensors[t];
+      if (tensor.role != TensorRole::kParameter && tensor.role != TensorRole::kState) continue;
+      fill_initial(tensor, state.options.seed, state.executors[r]->local(static_cast<int>(t)));
+    }
+  });
+}
+
+Trainer::~Trainer() {
+  if (!state_) return;
+  bool has_abandoned = state_->threads && state_->threads->has_abandoned();
+  state_->threads.reset();
+  // A rank that never came back may still use all of this.
+  if (has_abandoned) static_cast<void>(state_.release());
+}
+
+const Plan& Trainer::plan() const { return state_->plan; }
+uint64_t Trainer::step() const { return state_->step; }
+
+std::string Trainer::where(int64_t rank) const {
+  const auto& executor = state_->executors[static_cast<size_t>(rank)];
+  int position = executor ? executor->position() : -1;
+  return position < 0 ? "" : describe_step(state_->plan, position);
+}
+
+StepResult Trainer::train_step(const Batch& batch) {
+  State& state = *state_;
+  state.context = {state.options.seed, state.step};
+  state.inputs.clear();
+  for (const auto& [name, tensor] : batch) state.inputs.emplace_back(find_tensor(name), &tensor);
+  state.stopped.assign(state.executors.size(), std::nullopt);
+  state.threads->run(
+      [&state](int64_t rank) {
+        auto r = static_cast<size_t>(rank);
+        for (const auto& [tensor, value] : state.inputs) state.executors[r]->load(tensor, *value);
+        state.stopped[r] = state.executors[r]->run_step(state.context);
+      },
+      [this](int64_t rank) { return where(rank); });
+  if (state.stopped[0]) throw_not_finite(*state.stopped[0]);
+
+  ++state.step;
+  auto output = [&](const std::string& name) -> std::optional<float> {
+    auto it = state.plan.outputs.find(name);
+    if (it == state.plan.outputs.end()) return std::nullopt;
+    return *state.executors[0]->kept_or_persistent(it->second)->f32();
+  };
+  std::optional<float> loss = output("loss");
+  TPC_CHECK(loss.has_value(), "the plan of \"{}\" has no output \"loss\"", state.plan.model_name);
+  return {*loss, output("grad_norm")};
+}
+
+void Trainer::throw_not_finite(int stopped_at) {
+  State& state = *state_;
+  std::string output = "a named output";
+  for (const auto& [name, tensor] : state.plan.outputs) {
+    const std::vector<int>& results = state.plan.steps[static_cast<size_t>(stopped_at)].results;
+    if (std::find(results.begin(), results.end(), tensor) != results.end()) output = name;
+  }
+  if (output == "grad_norm") output = "gradient norm";
+  std::string message = fmt::format("the {} of training step {} is not finite", output, state.context.step);
+  if (state.executors[0]->changes_persistent_before(stopped_at)) throw UserError({}, message);
+
+  std::vector<std::optional<NonFinite>> found(state.executors.size());
+  state.threads->run([&](int64_t rank) {
+    auto r = static_cast<size_t>(rank);
+    found[r] = state.executors[r]->find_non_finite(state.context, stopped_at + 1);
+  });
+  size_t first = found.size();
+  for (size_t rank = 0; rank < found.size(); ++rank) {
+    if (found[rank] && (first == found.size() || *found[rank] < *found[first])) first = rank;
+  }
+  if (first < found.size()) {
+    const NonFinite& at = *found[first];
+    const std::string& tensor = state.plan.tensors[static_cast<size_t>(at.tensor)].name;
+    message += at.step < 0 ? fmt::format("; \"{}\" was not finite before the step, on rank {}", tensor, first)
+                           : fmt::format("; the first node whose result is not finite is {}, tensor \"{}\", on rank {}",
+                                         describe_step(state.plan, at.step), tensor, first);
+  }
+  throw UserError({}, message);
+}
+
+int Trainer::find_tensor(const std::string& name) const {
+  const std::vector<PlanTensor>& tensors = state_->plan.tensors;
+  auto it = std::find_if(tensors.begin(), tensors.end(), [&](const PlanTensor& t) { return t.name == name; });
+  TPC_CHECK(it != tensors.end(), "the plan has no tensor \"{}\"", name);
+  return static_cast<int>(it - tensors.begin());
+}
+
+void Trainer::set_tensor(const std::string& name, const HostTensor& value) {
+  int tensor = find_tensor(name);
+  for (auto& executor : state_->executors) executor->load(tensor, value);
+}
+
+void Trainer::keep(const std::string& name) {
+  int tensor = find_tensor(name);
+  for (auto& executor : state_->executors) executor->keep(tensor);
+}
+
+HostTensor Trainer::get_tensor(const std::string& name) const {
+  int index = find_tensor(name);
+  const PlanTensor& tensor = state_->plan.tensors[static_cast<size_t>(index)];
+  const DeviceMesh& mesh = state_->plan.mesh;
+  HostTensor whole = HostTensor::of(tensor.type);
+  std::vector<char> is_filled(whole.size());
+  for (int64_t rank = 0; rank < mesh.world_size(); ++rank) {
+    // Of equal copies the first rank's is taken.
+    std::vector<int64_t> coordinate = mesh.coordinate(rank);
+    bool is_copy = false;
+    for (size_t axis = 0; axis < mesh.num_axes(); ++axis) {
+      is_copy = is_copy || (tensor.sharding.placements[axis].is_replicate() && coordinate[axis] > 0);
+    }
+    if (is_copy) continue;
+    std::optional<LocalTensor> part = state_->executors[static_cast<size_t>(rank)]->kept_or_persistent(index);
+    TPC_CHECK(part.has_value(), "\"{}\" does not persist and was not kept", name);
+    RegionCopy copy(part->region, whole_region(tensor.type.shape));
+    if (!tensor.sharding.has_partial()) {
+      copy.run(part->data, whole.data());
+      continue;
+    }
+    bool is_max = std::any_of(tensor.sharding.placements.begin(), tensor.sharding.placements.end(),
+                              [](const Placement& p) { return p.is_partial() && p.reduce == ReduceOp::kMax; });
+    copy.for_each_run([&](int64_t source, int64_t destination, int64_t length) {
+      for (int64_t i = 0; i < length; ++i) {
+        auto at = static_cast<size_t>(destination + i);
+        float value = part->f32()[source + i];
+        whole.f32[at] = !is_filled[at] ? value : is_max ? std::max(whole.f32[at], value) : whole.f32[at] + value;
+        is_filled[at] = 1;
+      }
+    });
+  }
+  return whole;
+}
+
+Traffic Trainer::counted() const {
+  Traffic sum;
+  for (const auto& executor : state_->executors) {
+    for (const auto& [key, bytes] : executor->counted()) sum[key] += bytes;
+  }
+  return sum;
+}
+
+Traffic Trainer::predicted() const {
+  Traffic sum;
+  for (const auto& executor : state_->executors) {
+    for (const auto& [key, bytes] : executor->predicted_per_step()) {
+      sum[key] += bytes * static_cast<int64_t>(state_->step);
+    }
+  }
+  return sum;
+}
+
+void Trainer::check_traffic() const {
+  for (const auto& executor : state_->executors) {
+    for (const auto& [key, bytes] : executor->predicted_per_step()) {
+      int64_t predicted = bytes * static_cast<int64_t>(state_->step);
+      int64_t counted = executor->counted().at(key);
+      if (counted == predicted) continue;
+      throw InternalError(
+          fmt::format("rank {} received {} bytes by {} in the {} phase of {} steps; the plan predicts {}",
+                      executor->rank(), counted, op_name(key.first), to_string(key.second), state_->step, predicted));
+    }
+  }
+}
+
+}  // namespace tpc

@@ -1,0 +1,74 @@
+/// Training with a plan: all its ranks as threads of this process, seen from outside as one model.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/plan/plan.h"
+#include "runtime/backend.h"
+#include "runtime/executor.h"
+#include "runtime/host_tensor.h"
+
+namespace tpc {
+
+struct TrainerOptions {
+  uint64_t seed = 0;
+  /// Threads of each rank's kernels; 0: cores / ranks, at least 1.
+  int threads_per_rank = 0;
+  /// How long a rank may be waited for at a collective.
+  std::chrono::milliseconds timeout{60'000};
+};
+
+struct StepResult {
+  float loss = 0;
+  /// Before clipping; only when the plan has it.
+  std::optional<float> grad_norm;
+};
+
+class Trainer {
+ public:
+  /// Called once in the thread of each rank.
+  using MakeBackend = std::function<std::unique_ptr<Backend>()>;
+
+  /// Prepares all ranks and fills parameters and states (see initial_values.h). The plan has been checked. Throws
+  /// DeviceError when the ranks need more memory than the machine has.
+  Trainer(Plan plan, MakeBackend make_backend, TrainerOptions options = {});
+  ~Trainer();
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
+
+  const Plan& plan() const;
+  /// Training steps done.
+  uint64_t step() const;
+
+  /// Loads the inputs in `batch` (others keep what they hold), runs one step and returns its named outputs. A loss or
+  /// gradient norm that is not finite is a UserError with step, first node and rank; weights are as before the step.
+  StepResult train_step(const Batch& batch);
+
+  /// Whole tensors by name; no such name is an InternalError. Tensors that do not persist can be read when keep() was
+  /// called before the step that makes them. Parts are put together, partial sums added in rank order.
+  void set_tensor(const std::string& name, const HostTensor& value);
+  HostTensor get_tensor(const std::string& name) const;
+  void keep(const std::string& name);
+
+  /// Bytes received so far by all ranks, counted where data moved, and what the plan predicts for these steps.
+  Traffic counted() const;
+  Traffic predicted() const;
+  /// Throws InternalError naming rank, kind and phase when any rank received other than predicted.
+  void check_traffic() const;
+
+ private:
+  struct State;
+  int find_tensor(const std::string& name) const;
+  std::string where(int64_t rank) const;
+  [[noreturn]] void throw_not_finite(int stopped_at);
+
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tpc

@@ -1,0 +1,133 @@
+#include "tests/support/program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <sstream>
+
+#include "compiler/core/check.h"
+#include "compiler/frontend/model.h"
+
+namespace tpc::testing {
+namespace {
+
+/// Largest id that each integer input may hold, by how it is used.
+std::map<ValueId, int64_t> id_limits(const Graph& graph) {
+  std::map<ValueId, int64_t> limits;
+  auto limit = [&](ValueId ids, int64_t rows) {
+    auto [entry, is_new] = limits.try_emplace(ids, rows);
+    if (!is_new) entry->second = std::min(entry->second, rows);
+  };
+  for (const Node& node : graph.nodes) {
+    if (node.op == OpKind::kEmbedding) limit(node.operands[0], graph.value(node.operands[1]).type.shape[0]);
+    if (node.op == OpKind::kSoftmaxStats) limit(node.operands[1], graph.value(node.operands[0]).type.shape.back());
+  }
+  return limits;
+}
+
+bool is_target(const Graph& graph, ValueId value) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) {
+    return node.op == OpKind::kSoftmaxStats && node.operands[1] == value;
+  });
+}
+
+GlobalTensor input_tensor(const Graph& graph, const Node& node, bool ignore) {
+  ValueId id = node.results[0];
+  const Value& value = graph.value(id);
+  if (value.type.dtype == DType::kF32) return random_normal_tensor(value.type, 7, value.name);
+  std::map<ValueId, int64_t> limits = id_limits(graph);
+  GlobalTensor tensor = random_integer_tensor(value.type, 7, value.name, 0, limits.at(id));
+  if (!ignore || !is_target(graph, id)) return tensor;
+  int64_t per_row = num_elements(value.type.shape) / value.type.shape[0];
+  for (size_t i = 0; i < tensor.data.size(); ++i) {
+    if (static_cast<int64_t>(i) < per_row || i % 3 == 0) tensor.data[i] = -100;
+  }
+  return tensor;
+}
+
+}  // namespace
+
+std::vector<MeshCase> mesh_cases() {
+  auto mesh = [](const char* text) { return *parse_mesh(text); };
+  return {{"tp 1", mesh("tp=1")},
+          {"tp 2", mesh("tp=2")},
+          {"tp 3", mesh("tp=3")},
+          {"tp 4", mesh("tp=4")},
+          {"tp 5", mesh("tp=5")},
+          {"tp 8", mesh("tp=8")},
+          {"dp 2", mesh("dp=2")},
+          {"dp 3", mesh("dp=3")},
+          {"dp 2 tp 2", mesh("dp=2,tp=2")},
+          {"dp 2 tp 3", mesh("dp=2,tp=3")},
+          {"tp 2 sequence-parallel", mesh("tp=2"), true},
+          {"tp 3 sequence-parallel", mesh("tp=3"), true},
+          {"dp 2 tp 4 sequence-parallel", mesh("dp=2,tp=4"), true}};
+}
+
+CompileResult compile_text(const std::string& text, const std::string& file, const std::map<std::string, int64_t>& dims,
+                           const MeshCase& mesh) {
+  DiagnosticSink sink;
+  Model loaded = parse_model(text, file, {dims}, sink);
+  CompileOptions options;
+  options.mesh = mesh.mesh;
+  options.sequence_parallel = mesh.sequence_parallel;
+  options.optimizer = loaded.optimizer;
+  CompileResult result = compile(std::move(loaded.graph), options, sink);
+  result.plan.model_json = loaded.json;
+  return result;
+}
+
+CompileResult compile_model(const std::string& model, const std::map<std::string, int64_t>& dims, const MeshCase& mesh) {
+  std::string path = std::string(TPC_SOURCE_DIR) + "/models/" + model + ".json";
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  TPC_CHECK(!text.str().empty(), "cannot read {}", path);
+  return compile_text(text.str(), path, dims, mesh);
+}
+
+Training train_reference(const Graph& graph, int steps, bool ignore) {
+  ReferenceExecutor executor(graph);
+  executor.set_parameters(3);
+  for (const Node& node : graph.nodes) {
+    if (node.op == OpKind::kInput) executor.set_leaf(graph.value(node.results[0]).name, input_tensor(graph, node, ignore));
+  }
+  Training training;
+  for (int step = 0; step < steps; ++step) {
+    executor.run_step({11, static_cast<uint64_t>(step)});
+    training.losses.push_back(executor.output("loss").data.at(0));
+  }
+  for (const Node& node : graph.nodes) {
+    if (node.op != OpKind::kUpdate) continue;
+    const std::string& name = graph.value(node.operands[0]).name;
+    training.tensors[name] = executor.value(name);
+  }
+  // The gradient under its first name, before and after every conversion, is the same global tensor.
+  for (const Value& value : graph.values) {
+    if (value.name.starts_with("grad.") && value.name.find('@') == std::string::npos) {
+      training.tensors[value.name] = executor.value(value.name);
+    }
+  }
+  return training;
+}
+
+std::string first_difference(const Training& wanted, const Training& found, double tolerance) {
+  if (wanted.losses.size() != found.losses.size()) return "another number of steps";
+  for (size_t i = 0; i < wanted.losses.size(); ++i) {
+    double difference = std::abs(wanted.losses[i] - found.losses[i]);
+    if (!(difference <= tolerance * std::max(1.0, std::abs(wanted.losses[i])))) {
+      return fmt::format("loss of step {}: {} and {}", i, wanted.losses[i], found.losses[i]);
+    }
+  }
+  for (const auto& [name, tensor] : wanted.tensors) {
+    auto other = found.tensors.find(name);
+    if (other == found.tensors.end()) return fmt::format("\"{}\" is missing", name);
+    double difference = relative_difference(other->second, tensor);
+    if (!(difference <= tolerance)) return fmt::format("\"{}\" differs by {}", name, difference);
+  }
+  return "";
+}
+
+}  // namespace tpc::testing

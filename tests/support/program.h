@@ -1,0 +1,43 @@
+/// Whole programs for tests: a model file compiled for a mesh, run by the reference executor in double.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "passes/pipeline.h"
+#include "tests/support/reference_executor.h"
+
+namespace tpc::testing {
+
+/// How a program is sharded.
+struct MeshCase {
+  std::string name;
+  DeviceMesh mesh;
+  bool sequence_parallel = false;
+};
+
+/// tp 1, 2, 3, 4, 8, dp 2, dp 2 x tp 2, and sequence-parallel ones.
+std::vector<MeshCase> mesh_cases();
+
+/// Compiles a model given as text; `file` is its name in messages.
+CompileResult compile_text(const std::string& text, const std::string& file, const std::map<std::string, int64_t>& dims,
+                           const MeshCase& mesh);
+/// Compiles models/<model>.json with sizes overridden.
+CompileResult compile_model(const std::string& model, const std::map<std::string, int64_t>& dims, const MeshCase& mesh);
+
+/// Everything a training run leaves behind.
+struct Training {
+  std::vector<double> losses;
+  /// Gradients (of the last step), weights and optimizer state, by name.
+  std::map<std::string, GlobalTensor> tensors;
+};
+
+/// Trains `steps` steps on a fixed batch. Ids stay below the rows of the table or logits that they index; labels of the
+/// first `ignored_rows` rows of the batch, and of every third position elsewhere, are ignored when `ignore` is set.
+Training train_reference(const Graph& graph, int steps, bool ignore);
+
+/// The first tensor or loss that differs by more than `tolerance` (relative), or "".
+std::string first_difference(const Training& wanted, const Training& found, double tolerance);
+
+}  // namespace tpc::testing

@@ -1,0 +1,186 @@
+#include "runtime/cpu/cpu_backend.h"
+
+#include <doctest/doctest.h>
+#include <omp.h>
+
+#include <set>
+
+#include "compiler/core/check.h"
+#include "tests/support/simulated_ranks.h"
+#include "tests/unit/runtime/cpu/kernel_cases.h"
+#include "tests/unit/runtime/cpu/kernel_run.h"
+
+namespace tpc::testing {
+namespace {
+
+/// Rounding of sums of some hundred floats, against sums in double.
+constexpr double kTolerance = 1e-5;
+
+Part part_of(const TensorType& type, const LocalTensor& local) { return {type, local.region, local.data}; }
+
+std::vector<Shape> shapes_of(const std::vector<TensorType>& types) {
+  std::vector<Shape> shapes;
+  for (const TensorType& type : types) shapes.push_back(type.shape);
+  return shapes;
+}
+
+/// Calls visit(step) for every rank's share of the case under these shardings.
+template <class Visit>
+void for_each_rank(const KernelCase& sample, const TypedOp& op, const NodeSharding& sharding, const DeviceMesh& mesh,
+                   Visit&& visit) {
+  std::vector<RankTensors> operands;
+  for (size_t i = 0; i < sample.operands.size(); ++i) {
+    operands.push_back(shard_tensor(sample.operands[i], sharding.operands[i], mesh));
+  }
+  for (int64_t rank = 0; rank < mesh.world_size(); ++rank) {
+    RankStep step;
+    step.op = sample.op;
+    step.attributes = sample.attributes;
+    step.is_first_in_group = rank == 0;
+    for (size_t i = 0; i < operands.size(); ++i) {
+      step.operands.push_back(part_of(op.operands[i], operands[i][static_cast<size_t>(rank)]));
+    }
+    for (size_t i = 0; i < op.results.size(); ++i) {
+      Region region = local_region(op.results[i].shape, sharding.results[i], mesh, mesh.coordinate(rank));
+      step.results.push_back({op.results[i], std::move(region), {}});
+    }
+    visit(step);
+  }
+}
+
+NodeSharding replicated(const TypedOp& op, const DeviceMesh& mesh) {
+  return {std::vector(op.operands.size(), TensorSharding::replicated(mesh)),
+          std::vector(op.results.size(), TensorSharding::replicated(mesh))};
+}
+
+/// Calls visit(step) for one rank alone and for every rank of every split that the op's rule allows.
+template <class Visit>
+void for_each_share(const KernelCase& sample, Visit&& visit) {
+  CAPTURE(sample.text());
+  const TypedOp op = typed_op(op_def(sample.op), sample.attributes, sample.operand_types());
+  const DeviceMesh alone({{"x", 1}});
+  for_each_rank(sample, op, replicated(op, alone), alone, visit);
+  if (op.op.sharding_rule == nullptr) return;
+  const ShardingRule rule = op.op.sharding_rule(op.query());
+  const std::vector<Shape> operand_shapes = shapes_of(op.operands);
+  const std::vector<Shape> result_shapes = shapes_of(op.results);
+  for (int64_t size : {2, 3}) {
+    const DeviceMesh mesh({{"x", size}});
+    for (size_t i = 0; i < rule.factors.size(); ++i) {
+      const std::vector<Strategy> strategies{Strategy::factor(static_cast<int>(i))};
+      if (why_illegal(rule, strategies, operand_shapes, result_shapes, mesh)) continue;
+      INFO("split ", rule.factors[i].name, " on ", size);
+      for_each_rank(sample, op, node_sharding(rule, strategies, operand_shapes, result_shapes, mesh), mesh, visit);
+    }
+  }
+}
+
+class ThreadCount {
+ public:
+  explicit ThreadCount(int count) : before_(omp_get_max_threads()) { omp_set_num_threads(count); }
+  ~ThreadCount() { omp_set_num_threads(before_); }
+  ThreadCount(const ThreadCount&) = delete;
+  ThreadCount& operator=(const ThreadCount&) = delete;
+
+ private:
+  int before_;
+};
+
+}  // namespace
+
+TEST_CASE("every op with a reference has a cpu kernel and a case here") {
+  std::set<OpKind> covered;
+  for (const KernelCase& sample : kernel_cases()) covered.insert(sample.op);
+  for (const OpDef* op : all_ops()) {
+    CAPTURE(op->name);
+    CHECK_EQ(op->reference != nullptr, covered.contains(op->kind));
+  }
+}
+
+TEST_CASE("cpu kernels compute what the references do, on any rank") {
+  const ThreadCount one(1);
+  for (const KernelCase& sample : kernel_cases()) {
+    for_each_share(sample,
+                   [](const RankStep& step) { CHECK_LT(difference(run_cpu(step), run_reference(step)), kTolerance); });
+  }
+}
+
+TEST_CASE("cpu kernels may write over the operands that their ops name") {
+  const ThreadCount one(1);
+  for (const KernelCase& sample : kernel_cases()) {
+    if (op_def(sample.op).inplace.empty()) continue;
+    for_each_share(sample, [](const RankStep& step) { CHECK_EQ(run_cpu(step, Buffers::kInPlace), run_cpu(step)); });
+  }
+}
+
+TEST_CASE("cpu kernels compute the same for any number of threads") {
+  for (const KernelCase& sample : kernel_cases()) {
+    if (sample.op == OpKind::kContract) continue;
+    const TypedOp op = typed_op(op_def(sample.op), sample.attributes, sample.operand_types());
+    const DeviceMesh alone({{"x", 1}});
+    CAPTURE(sample.text());
+    for_each_rank(sample, op, replicated(op, alone), alone, [](const RankStep& step) {
+      std::vector<std::vector<double>> results[2];
+      for (int i : {0, 1}) {
+        const ThreadCount threads(i == 0 ? 1 : 3);
+        results[i] = run_cpu(step);
+      }
+      CHECK_EQ(results[0], results[1]);
+    });
+  }
+}
+
+TEST_CASE("an operand that is added to itself may lie under the sum") {
+  const TensorType type{DType::kF32, {40}};
+  const Region region = whole_region(type.shape);
+  std::vector<float> buffer(40, 1.0f);
+  std::vector<float> other(40, 10.0f);
+  const tpc::LocalTensor a{type, region, buffer.data()};
+  const tpc::LocalTensor b{type, region, other.data()};
+  LocalStep local{.op = OpKind::kAdd, .attributes = {}, .operands = {a, b, a}, .results = {a}, .name = "sum"};
+  make_cpu_backend()->prepare(local)->run({});
+  CHECK_EQ(buffer, std::vector<float>(40, 12.0f));
+}
+
+TEST_CASE("the parts of a move are placed by global index") {
+  const Region whole = whole_region({5, 7});
+  const Region part{{{1, 4}, {2, 7}}};
+  const TensorType type{DType::kF32, {5, 7}};
+  auto numbered = [&](const Region& region) {
+    Part made{type, region, {}};
+    for (int64_t i = 0; i < region.num_elements(); ++i) made.data.push_back(static_cast<double>(i + 1));
+    return made;
+  };
+  for (OpKind op : {OpKind::kLocalSlice, OpKind::kZeroPad, OpKind::kMask}) {
+    for (bool is_first : {true, false}) {
+      const Region& from = op == OpKind::kZeroPad ? part : whole;
+      const Region& to = op == OpKind::kLocalSlice ? part : whole;
+      RankStep step{.op = op, .attributes = {}, .operands = {numbered(from)}, .results = {{type, to, {}}}};
+      step.is_first_in_group = is_first;
+      CAPTURE(op_def(op).name);
+      CHECK_EQ(run_cpu(step), run_reference(step));
+    }
+  }
+}
+
+TEST_CASE("an update copies the new value to the parameter") {
+  const TensorType type{DType::kF32, {3}};
+  std::vector<float> target{1, 2, 3};
+  std::vector<float> value{4, 5, 6};
+  const Region region = whole_region({3});
+  LocalStep step{.op = OpKind::kUpdate,
+                 .attributes = {},
+                 .operands = {{type, region, target.data()}, {type, region, value.data()}},
+                 .results = {},
+                 .name = "w"};
+  make_cpu_backend()->prepare(step)->run({});
+  CHECK_EQ(target, value);
+}
+
+TEST_CASE("a step that is the communicator's is refused") {
+  CHECK_THROWS_AS(make_cpu_backend()->prepare(
+                      {.op = OpKind::kAllReduce, .attributes = {}, .operands = {}, .results = {}, .name = "sum"}),
+                  InternalError);
+}
+
+}  // namespace tpc::testing
