@@ -19,7 +19,7 @@ std::string factor_name(const Plan& plan, const PlanStep& step, const Factor& fa
     for (size_t i = 0; i < step.operands.size(); ++i) {
       const PlanTensor& tensor = tensor_of(plan, step.operands[i]);
       if ((tensor.role == TensorRole::kParameter) != weights || !factor.operands[i]) continue;
-      name = words.dim_name(tensor, static_cast<size_t>(factor.operands[i]->dim));
+      name = words.dim_name(tensor, static_cast<size_t>(factor.operands[i]->dim), step.origin);
       if (!name.starts_with("dim ")) return name;
     }
   }

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -18,20 +19,31 @@ class ModelWords {
   /// The "op" of the layer at that place in the model file ("linear"); "" when unknown.
   std::string layer_op(const std::string& origin) const;
 
-  /// The name of a size ("heads"), or "dim 2" when the model gives none or several that fit.
-  std::string dim_name(const PlanTensor& tensor, size_t dim) const;
+  /// The name of a size ("heads"), or "dim 2" when the model gives none or several that fit. Where several sizes are
+  /// equal, those count that the layer at `origin` mentions, then those that some layer gives its result, in that order.
+  std::string dim_name(const PlanTensor& tensor, size_t dim, const std::string& origin) const;
 
-  /// How a tensor lies on the axes other than dp: "whole", "by heads", "partial sum"; with the axis when there are
-  /// several. A dp axis is told only where it does not follow the rule (activations by batch, weights whole).
-  std::string placement(const PlanTensor& tensor) const;
+  /// How a tensor lies on the axes other than dp: "whole", "by heads", "partial sum"; with the axis where it is not
+  /// all of tp. A dp axis is told only where it does not follow the rule (activations by batch, weights whole).
+  std::string placement(const PlanTensor& tensor, const std::string& origin) const;
 
   /// "batch 4, seq 32, hidden 128", as the model file lists them.
   std::string sizes() const;
 
  private:
+  /// -1 when there is none of that name.
+  int64_t size_of(std::string_view name) const;
+
   const Plan& plan_;
   std::vector<std::pair<std::string, int64_t>> dims_;
-  std::map<std::string, std::string> ops_;  ///< by JSON pointer
+  struct Layer {
+    std::string op;
+    std::vector<std::string> words;  ///< every text in its object, in order
+  };
+  std::map<std::string, Layer> layers_;    ///< by JSON pointer
+  std::vector<std::string> output_names_;  ///< sizes that layers give their results ("out"), in order
+
+  friend class LayerCollector;
 };
 
 }  // namespace tpc

@@ -58,8 +58,8 @@ class PlanView {
  private:
   std::string header() const {
     int64_t world = report_.world_size;
-    std::string text = fmt::format("{} on {}: {} rank{}", plan_.model_name, to_string(plan_.mesh), grouped(world),
-                                   world == 1 ? "" : "s");
+    std::string text = world == 1 ? fmt::format("{} on one rank", plan_.model_name)
+                                  : fmt::format("{} on {}: {} ranks", plan_.model_name, to_string(plan_.mesh), grouped(world));
     auto strategy = plan_.options.find("strategy");
     if (strategy != plan_.options.end()) text += ", strategy " + strategy->second;
     auto sequence = plan_.options.find("sequence_parallel");
@@ -74,8 +74,10 @@ class PlanView {
     if (world == 1) return text;
     text += "\nHow to read: whole = every rank holds all of it; by heads = each rank holds some of the heads; partial sum = the\n"
             "ranks' values must still be added; -> is a collective: axis, volume, bytes that the fullest rank receives, reason.\n";
-    text += fmt::format("Φ = {} = {} elements, the whole of \"{}\".\n", fmt::join(report_.phi.shape, "·"),
-                        grouped(report_.phi.elements), report_.phi.tensor);
+    text += fmt::format("Φ = {} = {} elements, {} \"{}\".\n", fmt::join(report_.phi.shape, "·"),
+                        grouped(report_.phi.elements),
+                        report_.phi.shape == report_.phi.whole_shape ? "the whole of" : "one dp replica's part of",
+                        report_.phi.tensor);
     for (const MeshAxis& axis : plan_.mesh.axes()) {
       if (user_axis(axis.name) != "dp" || axis.size == 1) continue;
       text += fmt::format("{}: its {} ranks hold a part of the batch each, of every activation, and all weights; told below only "
@@ -127,8 +129,8 @@ class PlanView {
     if (op.empty()) op = op_name(main->op);
     ViewBlock& here = block(layer);
     std::string role = report_.world_size == 1 ? "" : layer_role(plan_, *main, words_);
-    std::string output = last->results.empty() ? "" : words_.placement(plan_.tensors[position(last->results[0])]);
-    here.lines.push_back({{name_in_block(layer), op, role, output, weights_text(layer, weights)}, false, ""});
+    std::string output = last->results.empty() ? "" : words_.placement(plan_.tensors[position(last->results[0])], last->origin);
+    here.lines.push_back({{name_in_block(layer), op, role, output, weights_text(layer, main->origin, weights)}, false, ""});
   }
 
   /// The step that says most about how a layer is split: attention before a contraction before the rest.
@@ -139,13 +141,13 @@ class PlanView {
   }
 
   /// "weight, bias by heads": names grouped by placement.
-  std::string weights_text(const std::string& layer, const std::vector<int>& weights) const {
+  std::string weights_text(const std::string& layer, const std::string& origin, const std::vector<int>& weights) const {
     std::vector<std::pair<std::string, std::string>> groups;
     for (int weight : weights) {
       const PlanTensor& tensor = plan_.tensors[position(weight)];
       std::string name = tensor.name.starts_with(layer + ".") ? tensor.name.substr(layer.size() + 1)
                                                               : relative_to_block(tensor.name, block_of(layer));
-      std::string placement = words_.placement(tensor);
+      std::string placement = words_.placement(tensor, origin);
       auto same = std::find_if(groups.begin(), groups.end(), [&](const auto& group) { return group.second == placement; });
       if (same == groups.end()) {
         groups.emplace_back(name, placement);
@@ -254,7 +256,7 @@ class PlanView {
     text += fmt::format("Work: {} multiply-adds a step on the fullest rank", count_text(most));
     const Imbalance* largest = nullptr;
     for (const Imbalance& imbalance : report_.imbalances) {
-      if (imbalance.ratio() > 1 && (largest == nullptr || imbalance.ratio() > largest->ratio())) largest = &imbalance;
+      if (imbalance.is_notable() && (largest == nullptr || imbalance.ratio() > largest->ratio())) largest = &imbalance;
     }
     if (report_.world_size > 1) {
       text += largest == nullptr ? "; all ranks carry the same load"

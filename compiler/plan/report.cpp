@@ -18,7 +18,13 @@ size_t position(int index) { return static_cast<size_t>(index); }
 PhiUnit find_phi(const Plan& plan) {
   auto unit_of = [&](int tensor) {
     const PlanTensor& found = plan.tensors[position(tensor)];
-    return PhiUnit{num_elements(found.type.shape), found.type.shape, found.name};
+    TensorSharding over_dp = found.sharding;
+    for (size_t axis = 0; axis < plan.mesh.num_axes(); ++axis) {
+      bool is_dp = user_axis(plan.mesh.axes()[axis].name) == "dp";
+      if (!is_dp) over_dp.placements[axis] = Placement::replicate();
+    }
+    Shape shape = fullest_shape(found.type.shape, over_dp, plan.mesh);
+    return PhiUnit{num_elements(shape), shape, found.type.shape, found.name};
   };
   for (const PlanStep& step : plan.steps) {
     if (step.op == OpKind::kEmbedding) return unit_of(step.results[0]);
@@ -27,7 +33,7 @@ PhiUnit find_phi(const Plan& plan) {
     PhiUnit largest;
     for (size_t i = 0; i < plan.tensors.size(); ++i) {
       const PlanTensor& tensor = plan.tensors[i];
-      bool is_larger = largest.tensor.empty() || num_elements(tensor.type.shape) > largest.elements;
+      bool is_larger = largest.tensor.empty() || num_elements(tensor.type.shape) > num_elements(largest.whole_shape);
       if (tensor.role == role && tensor.type.dtype == DType::kF32 && is_larger) largest = unit_of(static_cast<int>(i));
     }
     if (!largest.tensor.empty()) return largest;
@@ -193,17 +199,17 @@ class ReportBuilder {
   }
 
   void add_comparison() {
-    const Shape& shape = report_.phi.shape;
+    const Shape& shape = report_.phi.whole_shape;
     if (shape.empty() || report_.world_size == 1) return;
     DataAgainstTensor result;
     result.hidden = shape.back();
-    result.tokens = report_.phi.elements / result.hidden;
+    result.tokens = num_elements(shape) / result.hidden;
     for (const PlanTensor& tensor : plan_.tensors) {
       bool is_trained = tensor.role == TensorRole::kParameter && tensor.attributes.has("trainable") &&
                         tensor.attributes.get_bool("trainable");
       if (is_trained) result.data_elements += 2 * static_cast<double>(num_elements(tensor.type.shape));
     }
-    // Volumes are local on the other axes; b·s counts the whole batch.
+    // Volumes are those of one replica; b·s counts the whole batch.
     double replicas = 1;
     for (const MeshAxis& axis : plan_.mesh.axes()) {
       if (user_axis(axis.name) == "dp") replicas *= static_cast<double>(axis.size);

@@ -12,10 +12,12 @@
 namespace tpc {
 
 /// The unit of logical volume, b·s·h elements: the result of the first embedding (the residual stream); in a model
-/// without one the largest f32 input; else the largest forward activation.
+/// without one the largest f32 input; else the largest forward activation. b is the batch of one data-parallel replica
+/// (the fullest), so that a layer's volume in Phi does not depend on dp.
 struct PhiUnit {
   int64_t elements = 1;
   Shape shape;
+  Shape whole_shape;  ///< with the batch of all replicas
   std::string tensor;
 };
 
@@ -80,11 +82,13 @@ struct Imbalance {
   double mean = 0;
   int64_t fullest_rank = 0;
   double ratio() const { return mean > 0 ? most / mean : 1.0; }
+  /// Worth telling: more than 0.05 % above the mean.
+  bool is_notable() const { return ratio() > 1.0005; }
 };
 
 /// b·s against h: what splitting the batch and what splitting the layers moves, as logical volumes.
 struct DataAgainstTensor {
-  int64_t tokens = 0;  ///< b·s
+  int64_t tokens = 0;  ///< b·s, of all replicas
   int64_t hidden = 0;  ///< h
   /// Twice the trainable parameters: the all-reduce of all gradients.
   double data_elements = 0;

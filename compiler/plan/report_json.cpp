@@ -95,7 +95,8 @@ std::string report_json(const Report& report) {
             {"mesh", report.mesh},
             {"world_size", report.world_size},
             {"options", report.options}};
-  json["phi"] = {{"elements", report.phi.elements}, {"shape", report.phi.shape}, {"tensor", report.phi.tensor}};
+  json["phi"] = {{"elements", report.phi.elements}, {"shape", report.phi.shape}, {"whole_shape", report.phi.whole_shape},
+                 {"tensor", report.phi.tensor}};
   json["collectives"] = list(report.collectives);
   json["totals"] = {{"step", to_json(report.step)},     {"phase", list(report.by_phase)}, {"axis", list(report.by_axis)},
                     {"kind", list(report.by_kind)},     {"block", list(report.by_block)}, {"layer", list(report.by_layer)}};

@@ -22,8 +22,10 @@ std::string header_text(const Report& report) {
   if (strategy != report.options.end()) text += fmt::format(", strategy {}", strategy->second);
   text += "\n";
   if (report.collectives.empty()) return text + "\nNo collective: no rank waits for another.\n";
-  text += fmt::format("Φ = {} = {} elements, the whole of \"{}\"; an all_reduce of it counts 2Φ.\n",
-                      fmt::join(report.phi.shape, "·"), grouped(report.phi.elements), report.phi.tensor);
+  text += fmt::format("Φ = {} = {} elements, {} \"{}\"; an all_reduce of it counts 2Φ.\n", fmt::join(report.phi.shape, "·"),
+                      grouped(report.phi.elements),
+                      report.phi.shape == report.phi.whole_shape ? "the whole of" : "one dp replica's part of",
+                      report.phi.tensor);
   text += "received: bytes that the fullest rank gets from its peers. ring: volume · (n-1)/n · element size, the same where "
           "sizes divide.\n";
   return text;
@@ -176,7 +178,7 @@ std::string imbalance_text(const Report& report) {
   std::string text;
   const Imbalance* largest = nullptr;
   for (const Imbalance& imbalance : report.imbalances) {
-    if (imbalance.ratio() <= 1) continue;
+    if (!imbalance.is_notable()) continue;
     text += fmt::format("  {}: rank {} has {}, the mean is {} (x{:.4g})\n", imbalance.quantity, imbalance.fullest_rank,
                         short_number(imbalance.most), short_number(imbalance.mean), imbalance.ratio());
     if (largest == nullptr || imbalance.ratio() > largest->ratio()) largest = &imbalance;

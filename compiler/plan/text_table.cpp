@@ -63,7 +63,10 @@ std::string bytes_text(double bytes) { return scaled(bytes, {"B", "kB", "MB", "G
 
 std::string count_text(double count) { return scaled(count, {"", "k", "M", "G", "T", "P"}); }
 
-std::string phi_text(double volume) { return volume == 0 ? "0" : short_number(volume) + "Φ"; }
+std::string phi_text(double volume) {
+  if (volume == 0) return "0";
+  return volume < 0.0005 ? "~0" : short_number(volume) + "Φ";
+}
 
 std::string short_number(double value) {
   if (value >= 10000) return grouped(static_cast<int64_t>(value + 0.5));

@@ -43,7 +43,7 @@ std::string grouped(int64_t number);
 std::string bytes_text(double bytes);
 /// 426624 -> "427 k", 124439808 -> "124 M".
 std::string count_text(double count);
-/// 2 -> "2Φ", 0.03125 -> "0.0313Φ"; "0" for nothing.
+/// 2 -> "2Φ", 0.03125 -> "0.03125Φ"; "0" for nothing, "~0" below half a thousandth.
 std::string phi_text(double volume);
 /// Up to four significant digits without trailing zeros.
 std::string short_number(double value);

@@ -50,7 +50,8 @@ void AxisState::choose(size_t node_index, Strategy strategy) {
   for (size_t i = 0; i < node.operands.size(); ++i) {
     Placement placement = wanted(node_index, strategy, i);
     if (!made(node.operands[i])) set_made(node.operands[i], placement);
-    if (made(node.operands[i])->is_partial() && !placement.is_partial()) completed_[node.operands[i].position()] = true;
+    bool converted = *made(node.operands[i]) != placement && !is_available(node.operands[i], placement);
+    if (converted) available_[node.operands[i].position()].push_back(placement);
   }
   for (size_t i = 0; i < node.results.size(); ++i) set_made(node.results[i], makes(node_index, strategy, i));
 }
@@ -60,6 +61,11 @@ Placement AxisState::on_axis(const Shape& shape, Placement placement) const {
     placement.unit = 1;
   }
   return placement;
+}
+
+bool AxisState::is_available(ValueId value, const Placement& placement) const {
+  const std::vector<Placement>& known = available_[value.position()];
+  return std::find(known.begin(), known.end(), placement) != known.end();
 }
 
 Placement AxisState::wanted(size_t node, Strategy strategy, size_t operand) const {
@@ -101,8 +107,9 @@ int64_t AxisState::conversion_cost(size_t node, Strategy strategy,
                                    const std::vector<std::optional<Placement>>& operands) const {
   int64_t cost = 0;
   for (size_t i = 0; i < operands.size(); ++i) {
-    if (!operands[i]) continue;
-    cost += placement_cost(*operands[i], wanted(node, strategy, i), num_elements(ruled_[node].operand_shapes[i]), size());
+    Placement placement = wanted(node, strategy, i);
+    if (!operands[i] || is_available(graph_.nodes[node].operands[i], placement)) continue;
+    cost += placement_cost(*operands[i], placement, num_elements(ruled_[node].operand_shapes[i]), size());
   }
   return cost;
 }
@@ -139,8 +146,11 @@ std::optional<Strategy> AxisState::partial_pass(size_t node_index) const {
     bool fits = true;
     for (size_t i = 0; i < node.operands.size() && fits; ++i) {
       const std::optional<Placement>& placement = made(node.operands[i]);
-      fits = placement ? *placement == wanted(node_index, strategy, i) : !wanted(node_index, strategy, i).is_partial();
-      fits = fits && !completed_[node.operands[i].position()];
+      if (wanted(node_index, strategy, i).is_partial()) {
+        fits = placement && placement->is_partial() && available_[node.operands[i].position()].empty();
+      } else {
+        fits = !placement || placement->is_replicate() || is_available(node.operands[i], Placement::replicate());
+      }
     }
     if (fits) return strategy;
   }

@@ -39,7 +39,7 @@ class AxisState {
   /// Forgets how values lie, keeps the choices.
   void clear_placements() {
     made_.assign(graph_.values.size(), std::nullopt);
-    completed_.assign(graph_.values.size(), false);
+    available_.assign(graph_.values.size(), {});
   }
 
   /// How a value lies on this axis; absent while it is free (a parameter or state without a use so far).
@@ -61,16 +61,18 @@ class AxisState {
   Strategy cheapest(size_t node, const std::vector<Strategy>& candidates,
                     const std::vector<std::optional<Placement>>& operands) const;
 
-  /// Elements that a rank receives when the operands are converted, times the size of the axis.
+  /// Elements that a rank receives when the operands are converted, times the size of the axis. What an earlier node
+  /// already wants so costs nothing.
   int64_t conversion_cost(size_t node, Strategy strategy, const std::vector<std::optional<Placement>>& operands) const;
 
   /// The linear group through which the node may pass Partial operands on without converting: all of its operands are
-  /// Partial, none of them completed for an earlier node already, and the other operands replicated; nullopt when there
-  /// is none.
+  /// Partial, none of them completed for an earlier node already, and the other operands are to be had replicated;
+  /// nullopt when there is none.
   std::optional<Strategy> partial_pass(size_t node) const;
 
  private:
   Placement on_axis(const Shape& shape, Placement placement) const;
+  bool is_available(ValueId value, const Placement& placement) const;
 
   const Graph& graph_;
   const std::vector<RuledNode>& ruled_;
@@ -79,8 +81,8 @@ class AxisState {
   /// Product of the sub-axes that belong to the same axis of the user's.
   int64_t user_axis_size_ = 1;
   std::vector<std::optional<Placement>> made_;
-  /// Partial values that some node so far wants complete.
-  std::vector<bool> completed_;
+  /// Other placements that nodes so far want of each value: a conversion is made once for all who want it.
+  std::vector<std::vector<Placement>> available_;
 };
 
 }  // namespace tpc

@@ -23,6 +23,8 @@ class Lookahead {
   /// it is not absorbed.
   std::optional<int64_t> absorbed(ValueId value, int64_t dim);
 
+  const std::vector<Use>& uses_of(ValueId value) const { return uses_[value.position()]; }
+
  private:
   std::optional<int64_t> through(size_t node, size_t operand, int64_t dim);
 

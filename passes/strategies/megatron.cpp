@@ -179,11 +179,34 @@ void walk_data_axis(AxisState& state, const PassContext& context, const std::vec
   }
 }
 
+/// Sequence parallelism splits the sequence over all of the tensor-parallel axis.
+void check_sequence(const AxisState& state, DiagnosticSink& diagnostics) {
+  const Graph& graph = state.graph();
+  std::string_view axis = user_axis(graph.mesh.axes()[state.axis()].name);
+  int64_t ranks = 1;
+  for (const MeshAxis& other : graph.mesh.axes()) {
+    if (user_axis(other.name) == axis) ranks *= other.size;
+  }
+  for (const Node& node : graph.nodes) {
+    if (node.op != OpKind::kInput) continue;
+    const Value& value = graph.value(node.results[0]);
+    if (value.type.shape.size() < 2 || value.type.shape[1] >= ranks) continue;
+    diagnostics.error(graph.loc(node),
+                      fmt::format("sequence of \"{}\" does not split over {} {}: wanted at least {}, found {}; without "
+                                  "--sequence-parallel it need not be split",
+                                  value.name, axis, ranks, ranks, value.type.shape[1]));
+  }
+}
+
 /// Forward by the rules of tensor_parallel.h, then the user's annotations, then everything that follows from them.
 void walk_tensor_axis(AxisState& state, const PassContext& context, const std::vector<int>& forward,
                       const std::vector<ValueId>& gradients, const std::vector<int64_t>& sequence) {
   const Graph& graph = state.graph();
   bool sequence_parallel = context.options.sequence_parallel;
+  if (sequence_parallel) {
+    check_sequence(state, context.diagnostics);
+    context.diagnostics.throw_if_errors();
+  }
   Completion complete(state, sequence_parallel, sequence);
   TensorParallelRules rules(state, context.diagnostics, sequence_parallel, sequence);
 

@@ -53,12 +53,24 @@ Strategy TensorParallelRules::choose_linear(size_t node, const std::vector<std::
     }
   }
   if (std::optional<Strategy> found = column(node)) return *found;
-  if (stream) {
+  // A layer of its own keeps the tokens split; one beside column-parallel siblings (K and V beside the queries) uses the
+  // input that is gathered for them.
+  if (stream && !has_column_sibling(node)) {
     for (size_t f = 0; f < factors.size(); ++f) {
       if (factors[f].operands[0] && factors[f].operands[0]->dim == input->dim) return Strategy::factor(static_cast<int>(f));
     }
   }
   return Strategy::replicate();
+}
+
+bool TensorParallelRules::has_column_sibling(size_t node) {
+  ValueId input = state_.graph().nodes[node].operands[0];
+  for (const Use& use : lookahead_.uses_of(input)) {
+    const Node& sibling = state_.graph().nodes[static_cast<size_t>(use.node)];
+    bool linear = sibling.op == OpKind::kContract && sibling.phase == Phase::kForward && use.operand == 0;
+    if (linear && static_cast<size_t>(use.node) != node && column(static_cast<size_t>(use.node))) return true;
+  }
+  return false;
 }
 
 std::optional<Strategy> TensorParallelRules::column(size_t node) {

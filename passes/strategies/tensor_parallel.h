@@ -23,6 +23,7 @@ class TensorParallelRules {
  private:
   Strategy choose_linear(size_t node, const std::vector<std::optional<Placement>>& operands);
   std::optional<Strategy> column(size_t node);
+  bool has_column_sibling(size_t node);
   std::optional<Strategy> attention(size_t node) const;
   Strategy choose_embedding(size_t node);
   bool is_stream(size_t node, const std::optional<Placement>& input) const;

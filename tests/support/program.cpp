@@ -13,11 +13,17 @@
 namespace tpc::testing {
 namespace {
 
+/// The input that a use reads, before any conversion ("tokens@[S(1)]").
+std::string input_name(const Graph& graph, ValueId value) {
+  const std::string& name = graph.value(value).name;
+  return name.substr(0, name.find('@'));
+}
+
 /// Largest id that each integer input may hold, by how it is used.
-std::map<ValueId, int64_t> id_limits(const Graph& graph) {
-  std::map<ValueId, int64_t> limits;
+std::map<std::string, int64_t> id_limits(const Graph& graph) {
+  std::map<std::string, int64_t> limits;
   auto limit = [&](ValueId ids, int64_t rows) {
-    auto [entry, is_new] = limits.try_emplace(ids, rows);
+    auto [entry, is_new] = limits.try_emplace(input_name(graph, ids), rows);
     if (!is_new) entry->second = std::min(entry->second, rows);
   };
   for (const Node& node : graph.nodes) {
@@ -27,9 +33,9 @@ std::map<ValueId, int64_t> id_limits(const Graph& graph) {
   return limits;
 }
 
-bool is_target(const Graph& graph, ValueId value) {
+bool is_target(const Graph& graph, const std::string& name) {
   return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) {
-    return node.op == OpKind::kSoftmaxStats && node.operands[1] == value;
+    return node.op == OpKind::kSoftmaxStats && input_name(graph, node.operands[1]) == name;
   });
 }
 
@@ -37,9 +43,9 @@ GlobalTensor input_tensor(const Graph& graph, const Node& node, bool ignore) {
   ValueId id = node.results[0];
   const Value& value = graph.value(id);
   if (value.type.dtype == DType::kF32) return random_normal_tensor(value.type, 7, value.name);
-  std::map<ValueId, int64_t> limits = id_limits(graph);
-  GlobalTensor tensor = random_integer_tensor(value.type, 7, value.name, 0, limits.at(id));
-  if (!ignore || !is_target(graph, id)) return tensor;
+  std::map<std::string, int64_t> limits = id_limits(graph);
+  GlobalTensor tensor = random_integer_tensor(value.type, 7, value.name, 0, limits.at(value.name));
+  if (!ignore || !is_target(graph, value.name)) return tensor;
   int64_t per_row = num_elements(value.type.shape) / value.type.shape[0];
   for (size_t i = 0; i < tensor.data.size(); ++i) {
     if (static_cast<int64_t>(i) < per_row || i % 3 == 0) tensor.data[i] = -100;

@@ -34,10 +34,10 @@ TEST_CASE("the summary gives first and last loss and medians") {
 TEST_CASE("traffic is shown per kind and phase") {
   Traffic traffic{{{OpKind::kAllReduce, Phase::kForward}, 1234567}, {{OpKind::kAllGather, Phase::kBackward}, 12}};
   CHECK(traffic_table(traffic, traffic) ==
-        "bytes received                          counted           predicted\n"
-        "all_gather     backward                      12                  12\n"
-        "all_reduce     forward                1,234,567           1,234,567\n"
-        "all                                   1,234,579           1,234,579\n");
+        "bytes received                        counted           predicted\n"
+        "all_gather     backward                    12                  12\n"
+        "all_reduce     forward              1,234,567           1,234,567\n"
+        "all                                 1,234,579           1,234,579\n");
   CHECK(traffic_table({}, {}) == "no communication\n");
 }
 
