@@ -1,9 +1,9 @@
 #include "compiler/command_line.h"
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <memory>
@@ -79,16 +79,21 @@ std::string one_of(const std::string& command, const std::string& flag, const st
 DeviceMesh mesh_of(const RawShard& raw) {
   const std::string command = "tpc shard";
   if (!raw.mesh.empty() && !raw.tp.empty()) {
-    throw UsageError(command, fmt::format("--tp {} and --mesh {} both give the mesh; use one of them", raw.tp, raw.mesh));
+    throw UsageError(command,
+                     fmt::format("--tp {} and --mesh {} both give the mesh; use one of them", raw.tp, raw.mesh));
   }
-  if (raw.mesh.empty()) return DeviceMesh({{"tp", raw.tp.empty() ? 1 : whole_number(command, "--tp", raw.tp, 1)}});
+  constexpr int64_t kMaxWorld = int64_t{1} << 24;
+  if (raw.mesh.empty()) {
+    int64_t size = raw.tp.empty() ? 1 : whole_number(command, "--tp", raw.tp, 1);
+    if (size > kMaxWorld) throw UsageError(command, fmt::format("--tp {} has more than {} ranks", size, kMaxWorld));
+    return DeviceMesh({{"tp", size}});
+  }
   std::optional<DeviceMesh> mesh = parse_mesh(raw.mesh);
   if (!mesh || mesh->num_axes() == 0) {
     throw UsageError(command, fmt::format("--mesh \"{}\" is malformed; wanted axes with sizes of at least 1, outermost "
                                           "first, like dp=2,tp=4",
                                           raw.mesh));
   }
-  constexpr int64_t kMaxWorld = int64_t{1} << 24;
   int64_t world = 1;
   for (const MeshAxis& axis : mesh->axes()) {
     one_of(command, "--mesh", axis.name, kAxes);
@@ -146,11 +151,13 @@ ShardCommand finish(RawShard raw) {
     }
   }
   if (raw.json) {
-    if (!command.output_path.empty()) throw UsageError(name, "--json prints the plan, -o writes it to a file; use one of them");
+    if (!command.output_path.empty())
+      throw UsageError(name, "--json prints the plan, -o writes it to a file; use one of them");
     command.output_path = "-";
   }
   if (command.rank && !command.output_path.empty()) {
-    throw UsageError(name, "--rank shows one rank's program and is no part of a plan file; use it without -o and --json");
+    throw UsageError(name,
+                     "--rank shows one rank's program and is no part of a plan file; use it without -o and --json");
   }
   if (!command.stop_after.empty() && (command.rank || !command.output_path.empty())) {
     throw UsageError(name, "--stop-after ends before there is a plan; use it without -o, --json and --rank");
@@ -164,7 +171,9 @@ void add_shard(CLI::App& app, RawShard& raw) {
   app.add_option("--mesh", raw.mesh, "named axes, outermost first; known: dp, tp")->type_name("dp=N,tp=N");
   app.add_option("--batch", raw.batch, "replaces the model's size \"batch\"")->type_name("N");
   app.add_option("--seq", raw.seq, "replaces the model's size \"seq\"")->type_name("N");
-  app.add_option("--dim", raw.dims, "replaces any named size; may be repeated")->type_name("NAME=N")->expected(1)
+  app.add_option("--dim", raw.dims, "replaces any named size; may be repeated")
+      ->type_name("NAME=N")
+      ->expected(1)
       ->take_all();
   app.add_option("--strategy", raw.command.strategy, "how placements are chosen; known: megatron")->type_name("NAME");
   app.add_flag("--sequence-parallel", raw.command.sequence_parallel,
@@ -173,10 +182,14 @@ void add_shard(CLI::App& app, RawShard& raw) {
       ->type_name("PLAN");
   app.add_flag("--json", raw.json, "print the plan itself, as -o - does");
   app.add_option("--rank", raw.rank, "show the program of one rank")->type_name("R");
-  app.add_option("--print-after", raw.command.print_after, "print the graph after a pass, or after all; may be repeated")
-      ->type_name("PASS")->expected(1)->take_all();
+  app.add_option("--print-after", raw.command.print_after,
+                 "print the graph after a pass, or after all; may be repeated")
+      ->type_name("PASS")
+      ->expected(1)
+      ->take_all();
   app.add_option("--stop-after", raw.command.stop_after, "stop after a pass and print the graph")->type_name("PASS");
-  app.add_option("--dump-dir", raw.command.dump_dir, "write the graph after every pass into a folder")->type_name("DIR");
+  app.add_option("--dump-dir", raw.command.dump_dir, "write the graph after every pass into a folder")
+      ->type_name("DIR");
   app.footer(kShardExamples);
 }
 
@@ -190,7 +203,8 @@ std::vector<std::string> flags_of(const CLI::App& app) {
   return flags;
 }
 
-[[noreturn]] void refuse_extra(const CLI::App& app, const std::string& command, const std::vector<std::string>& extras) {
+[[noreturn]] void refuse_extra(const CLI::App& app, const std::string& command,
+                               const std::vector<std::string>& extras) {
   auto is_flag = [](const std::string& text) { return text.size() > 1 && text[0] == '-'; };
   auto flag = std::find_if(extras.begin(), extras.end(), is_flag);
   if (flag == extras.end()) throw UsageError(command, fmt::format("one argument too many: \"{}\"", extras[0]));
@@ -227,8 +241,9 @@ Command parse_command_line(int argc, const char* const* argv) {
     throw UsageError("tpc", fmt::format("unknown {} \"{}\"; {}", first[0] == '-' ? "flag" : "command", first, hint));
   }
   const std::string command = "tpc " + first;
-  CLI::App app(first == "shard" ? "Decides how every tensor of a model is split over the ranks; shows or writes the plan."
-                                : "Tells what a plan costs: communication, memory, arithmetic.",
+  CLI::App app(first == "shard"
+                   ? "Decides how every tensor of a model is split over the ranks; shows or writes the plan."
+                   : "Tells what a plan costs: communication, memory, arithmetic.",
                command);
   app.allow_extras();
   RawShard shard;

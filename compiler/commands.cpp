@@ -12,6 +12,7 @@
 #include "compiler/core/diagnostic_renderer.h"
 #include "compiler/frontend/model.h"
 #include "compiler/ir/printer.h"
+#include "compiler/plan/model_words.h"
 #include "compiler/plan/plan_json.h"
 #include "compiler/plan/plan_view.h"
 #include "compiler/plan/report.h"
@@ -40,16 +41,19 @@ void require_writable(const std::string& path) {
   if (!folder.empty() && !std::filesystem::is_directory(folder, error)) {
     throw DeviceError(fmt::format("cannot write \"{}\": there is no folder \"{}\"", path, folder.string()));
   }
-  if (std::filesystem::is_directory(path, error)) throw DeviceError(fmt::format("cannot write \"{}\": it is a folder", path));
+  if (std::filesystem::is_directory(path, error))
+    throw DeviceError(fmt::format("cannot write \"{}\": it is a folder", path));
 }
 
 std::string summary(const Plan& plan, const std::string& path) {
   Report report = make_report(plan);
-  return fmt::format("{}: {} on {}, {} steps, {} collectives; every rank receives up to {} a step and needs {}\n"
-                     "run it: tprun {}\n",
-                     path, plan.model_name, to_string(plan.mesh), plan.steps.size(), report.step.collectives,
-                     bytes_text(static_cast<double>(report.step.received_bytes)),
-                     bytes_text(static_cast<double>(plan.arena_bytes)), path);
+  std::string where = report.world_size == 1 ? std::string("one rank") : user_mesh(plan.mesh);
+  return fmt::format(
+      "{}: {} on {}, {} steps, of them {} collectives; the fullest rank receives {} a step, each needs {}\n"
+      "run it: tprun {}\n",
+      path, plan.model_name, where, plan.steps.size(), report.step.collectives,
+      bytes_text(static_cast<double>(report.step.received_bytes)), bytes_text(static_cast<double>(plan.arena_bytes)),
+      path);
 }
 
 }  // namespace
@@ -64,7 +68,8 @@ std::string read_file(const std::string& path) {
   std::ostringstream text;
   if (file) text << file.rdbuf();
   if (!file) {
-    throw UserError(SourceLoc{}, fmt::format("cannot read \"{}\": {}", path, errno != 0 ? std::strerror(errno) : "empty"));
+    throw UserError(SourceLoc{},
+                    fmt::format("cannot read \"{}\": {}", path, errno != 0 ? std::strerror(errno) : "empty"));
   }
   return text.str();
 }

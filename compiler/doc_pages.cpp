@@ -32,7 +32,8 @@ std::string notes(const OpDef& op) {
 }  // namespace
 
 std::string ops_page() {
-  std::string text = "# Ops\n\nPrinted by `tpc ops` from the table in compiler/ops; change the op's row, not this page.\n\n";
+  std::string text =
+      "# Ops\n\nPrinted by `tpc ops` from the table in compiler/ops; change the op's row, not this page.\n\n";
   text += "| op | meaning | operands | results | notes |\n|---|---|---|---|---|\n";
   for (const OpDef* op : all_ops()) {
     std::string summary;
@@ -45,12 +46,15 @@ std::string ops_page() {
 
 std::string passes_page() {
   std::string text =
-      "# Passes\n\nPrinted by `tpc passes` from the table in passes/registry.cpp; change the pass's row, not this page.\n"
-      "In the order in which they run. A stage says what holds of the graph (compiler/ir/graph.h); it is verified after "
+      "# Passes\n\nPrinted by `tpc passes` from the table in passes/registry.cpp; change the pass's row, not this "
+      "page.\n"
+      "In the order in which they run. A stage says what holds of the graph (compiler/ir/graph.h); it is verified "
+      "after "
       "every pass.\n\n";
   text += "| pass | what it does | needs | gives |\n|---|---|---|---|\n";
   for (const PassInfo& pass : all_passes()) {
-    text += fmt::format("| {} | {} | {} | {} |\n", pass.name, pass.summary, to_string(pass.needs), to_string(pass.gives));
+    text +=
+        fmt::format("| {} | {} | {} | {} |\n", pass.name, pass.summary, to_string(pass.needs), to_string(pass.gives));
   }
   return text;
 }

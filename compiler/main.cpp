@@ -50,7 +50,8 @@ int main_with_exit_code(int argc, const char* const* argv) {
     if (!is_written) throw DeviceError("cannot write to standard output");
     return 0;
   } catch (const UsageError& error) {
-    complain(fmt::format("{}: error: {}\n{} --help lists what it takes\n", error.command(), error.what(), error.command()));
+    complain(
+        fmt::format("{}: error: {}\n{} --help lists what it takes\n", error.command(), error.what(), error.command()));
     return kExitUsage;
   } catch (const UserError& error) {
     complain(render(error));
@@ -62,9 +63,10 @@ int main_with_exit_code(int argc, const char* const* argv) {
     complain("tpc: error: out of memory\n");
     return kExitDevice;
   } catch (const std::exception& error) {
-    complain(fmt::format("tpc: internal error: {}\nThis is a bug of tpc {}, not of your input. Please report it with the "
-                         "command line, the model file and this text.\n",
-                         error.what(), TPC_VERSION));
+    complain(
+        fmt::format("tpc: internal error: {}\nThis is a bug of tpc {}, not of your input. Please report it with the "
+                    "command line, the model file and this text.\n",
+                    error.what(), TPC_VERSION));
     return kExitInternal;
   }
 }

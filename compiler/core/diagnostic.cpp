@@ -53,6 +53,10 @@ bool DiagnosticSink::has_errors() const {
                      [](const Diagnostic& d) { return d.severity == Severity::kError; });
 }
 
+bool DiagnosticSink::has_any_at(const SourceLoc& loc) const {
+  return std::any_of(diagnostics_.begin(), diagnostics_.end(), [&](const Diagnostic& d) { return d.loc == loc; });
+}
+
 void DiagnosticSink::throw_if_errors() const {
   if (has_errors()) throw UserError(diagnostics_);
 }

@@ -54,6 +54,8 @@ class DiagnosticSink {
   void warning(SourceLoc loc, std::string message, std::vector<Note> notes = {});
 
   bool has_errors() const;
+  /// True when something was said about this place already (a layer of a repeated block is one place).
+  bool has_any_at(const SourceLoc& loc) const;
   /// Throws UserError with everything collected (warnings too) when there is an error; otherwise keeps the warnings.
   void throw_if_errors() const;
   const std::vector<Diagnostic>& diagnostics() const { return diagnostics_; }

@@ -194,6 +194,7 @@ std::vector<Tensor> LayerBuilder::emit(OpKind op, const std::vector<Tensor>& ope
     Tensor tensor{add_value(model_.graph, value_name, types[i]), types[i].dtype, {}};
     model_.values.emplace(std::move(value_name), tensor.id);
     for (size_t d = 0; d < types[i].shape.size(); ++d) tensor.dims.push_back({types[i].shape[d], result.dim_names[d]});
+    model_.graph.value(tensor.id).dim_names = result.dim_names;
     node.results.push_back(tensor.id);
     tensors.push_back(std::move(tensor));
   }

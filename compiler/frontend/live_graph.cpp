@@ -55,6 +55,7 @@ Graph drop_unused(Graph graph, DiagnosticSink& sink) {
       ValueId old = result;
       Value value = std::move(graph.value(old));
       result = add_value(kept, std::move(value.name), std::move(value.type));
+      kept.value(result).dim_names = std::move(value.dim_names);
       renumbered[old.position()] = result;
     }
     has_trainable = has_trainable || (node.op == OpKind::kParameter && node.attributes.get_bool("trainable"));

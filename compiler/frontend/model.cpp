@@ -92,6 +92,7 @@ void read_input(const std::string& name, const JsonNode& node, const SourceLoc& 
   input.origin = node.pointer();
   input.attributes = {{"shape", shape_of(dims)}, {"dtype", std::string(to_string(dtype))}};
   Tensor tensor{add_value(model.graph, name, {dtype, shape_of(dims)}), dtype, dims};
+  for (const Dim& dim : dims) model.graph.value(tensor.id).dim_names.push_back(dim.name);
   model.values.emplace(name, tensor.id);
   input.results = {tensor.id};
   model.graph.nodes.push_back(std::move(input));

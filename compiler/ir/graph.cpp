@@ -1,5 +1,7 @@
 #include "compiler/ir/graph.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "compiler/core/check.h"
@@ -89,5 +91,16 @@ std::vector<TensorType> operand_types(const Graph& graph, const Node& node) { re
 std::vector<TensorType> result_types(const Graph& graph, const Node& node) { return types_of(graph, node.results); }
 std::vector<Shape> operand_shapes(const Graph& graph, const Node& node) { return shapes_of(graph, node.operands); }
 std::vector<Shape> result_shapes(const Graph& graph, const Node& node) { return shapes_of(graph, node.results); }
+
+std::string dim_name(const Value& value, int64_t dim) {
+  size_t position = static_cast<size_t>(dim);
+  if (position < value.dim_names.size()) return value.dim_names[position];
+  return fmt::format("dimension {}", dim);
+}
+
+std::string placement_name(const Value& value, const Placement& placement) {
+  if (!placement.is_shard() || value.dim_names.empty()) return to_string(placement);
+  return fmt::format("S({})", dim_name(value, placement.dim));
+}
 
 }  // namespace tpc

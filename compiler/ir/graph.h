@@ -44,6 +44,8 @@ struct Value {
   /// "block0.fc1", "block0.fc1.weight", "grad.block0.fc1.weight"; unique.
   std::string name;
   TensorType type;
+  /// The user's names of the dimensions ("batch", "heads", "3"), for messages; empty where a pass made the value.
+  std::vector<std::string> dim_names;
   /// As its node makes it; empty before Stage::kPlaced.
   TensorSharding sharding;
   /// Shape of the fullest rank's part; absent before Stage::kLocal.
@@ -106,6 +108,11 @@ ValueId add_value(Graph& graph, std::string name, TensorType type);
 
 /// For every value the index of the node that makes it (-1: none).
 std::vector<int> producers(const Graph& graph);
+
+/// "heads" where the user named dimension `dim`, else "dimension 2".
+std::string dim_name(const Value& value, int64_t dim);
+/// A placement in the user's words: "S(heads)" for S(2).
+std::string placement_name(const Value& value, const Placement& placement);
 
 /// A use of a value: operand `operand` of nodes[node].
 struct Use {

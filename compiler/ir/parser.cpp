@@ -156,6 +156,16 @@ class GraphParser {
   Shape shape() { return take_span<Shape>("a shape such as [2, 3]", parse_shape); }
   TensorSharding sharding() { return take_span<TensorSharding>("a sharding such as [S(0), R]", parse_sharding); }
 
+  std::vector<std::string> dim_names() {
+    std::vector<std::string> names;
+    expect('(');
+    do {
+      names.push_back(quoted_text());
+    } while (accept(','));
+    expect(')');
+    return names;
+  }
+
   ValueId value_id() {
     skip_spaces();
     size_t start = position_;
@@ -242,6 +252,7 @@ class GraphParser {
     value.name = quoted_text();
     expect(':');
     value.type = type();
+    if (accept_word("dims")) value.dim_names = dim_names();
     if (accept('@')) value.sharding = sharding();
     if (accept_word("local")) value.local_shape = shape();
     if (!values_.emplace(id, std::move(value)).second) fail(start, fmt::format("value %{} is made twice", id.index));

@@ -15,6 +15,11 @@ std::string value_text(const Graph& graph, ValueId id) {
   if (!id.is_valid() || id.position() >= graph.values.size()) return id_text(id);
   const Value& value = graph.value(id);
   std::string text = fmt::format("{} {} : {}", id_text(id), quoted(value.name), to_string(value.type));
+  if (!value.dim_names.empty()) {
+    text += " dims (";
+    for (size_t i = 0; i < value.dim_names.size(); ++i) text += (i == 0 ? "" : ", ") + quoted(value.dim_names[i]);
+    text += ")";
+  }
   if (!value.sharding.placements.empty()) text += " @ " + to_string(value.sharding);
   if (value.local_shape) text += " local " + to_string(*value.local_shape);
   return text;

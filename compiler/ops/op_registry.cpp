@@ -8,7 +8,7 @@ namespace tpc {
 namespace {
 
 const OpDef* const kOps[] = {
-#define OP(enumerator, row) &row,
+#define OP(enumerator, row) &(row),
 #include "compiler/ir/op_list.def"
 #undef OP
 };

@@ -25,6 +25,7 @@ std::vector<int64_t> kept_dims(const std::vector<int64_t>& dims, size_t rank) {
 template <class Sequence>
 Sequence select(const Sequence& all, const std::vector<int64_t>& dims) {
   Sequence selected;
+  selected.reserve(dims.size());
   for (int64_t dim : dims) selected.push_back(all[static_cast<size_t>(dim)]);
   return selected;
 }

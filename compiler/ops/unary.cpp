@@ -59,8 +59,8 @@ void unary_grad_reference(const ReferenceArgs& args) {
 }  // namespace
 
 const std::vector<std::string>& unary_function_names() {
-  static const std::vector<std::string> kNames = {"gelu", "gelu_tanh", "silu", "relu", "exp", "tanh", "sigmoid"};
-  return kNames;
+  static const std::vector<std::string> names = {"gelu", "gelu_tanh", "silu", "relu", "exp", "tanh", "sigmoid"};
+  return names;
 }
 
 UnaryFunction parse_unary_function(const std::string& name) {

@@ -103,7 +103,9 @@ class BufferSweep {
   bool lies_on(int tensor, int operand) const {
     const PlanTensor& a = plan_.tensors[position(tensor)];
     const PlanTensor& b = plan_.tensors[position(operand)];
-    auto elements = [&](const PlanTensor& t) { return num_elements(fullest_shape(t.type.shape, t.sharding, plan_.mesh)); };
+    auto elements = [&](const PlanTensor& t) {
+      return num_elements(fullest_shape(t.type.shape, t.sharding, plan_.mesh));
+    };
     return a.offset == b.offset && a.type.dtype == b.type.dtype && elements(a) == elements(b);
   }
 
@@ -115,11 +117,12 @@ class BufferSweep {
     std::string reader = held.last_use >= static_cast<int>(plan_.steps.size())
                              ? std::string("which must last to the end")
                              : fmt::format("which step {} still reads", held.last_use);
-    if (step >= 0 && held.last_use == step) reader = "which the same step reads, and its op does not work in place on it";
+    if (step >= 0 && held.last_use == step)
+      reader = "which the same step reads, and its op does not work in place on it";
     issues_.tensor(tensor, "/offset",
-                   fmt::format("\"{}\", written {} to bytes {} to {}, overwrites \"{}\" (bytes {} to {}), {}", written.name,
-                               writer, written.offset, written.offset + written.bytes, lost.name, lost.offset,
-                               lost.offset + lost.bytes, reader));
+                   fmt::format("\"{}\", written {} to bytes {} to {}, overwrites \"{}\" (bytes {} to {}), {}",
+                               written.name, writer, written.offset, written.offset + written.bytes, lost.name,
+                               lost.offset, lost.offset + lost.bytes, reader));
   }
 
   const Plan& plan_;

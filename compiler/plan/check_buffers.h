@@ -18,8 +18,8 @@ struct LiveRange {
 /// until it is read last, and the new value to the end.
 std::vector<LiveRange> live_ranges(const Plan& plan);
 
-/// No tensor is written over another that is still needed, unless its op works in place on it or only changes its shape.
-/// A sweep over the steps: the buffers in use never overlap, so each write looks at its neighbours only.
+/// No tensor is written over another that is still needed, unless its op works in place on it or only changes its
+/// shape. A sweep over the steps: the buffers in use never overlap, so each write looks at its neighbours only.
 void check_buffers(const Plan& plan, PlanIssues& issues);
 
 }  // namespace tpc

@@ -33,8 +33,8 @@ void check_mesh(const Plan& plan, PlanIssues& issues) {
   }
   if (plan.arena_bytes < 0) issues.add("/arena_bytes", fmt::format("arena of {} bytes", plan.arena_bytes));
   if (plan.persistent_bytes < 0 || plan.persistent_bytes > plan.arena_bytes) {
-    issues.add("/persistent_bytes", fmt::format("the persistent part has {} bytes, the arena {}", plan.persistent_bytes,
-                                                plan.arena_bytes));
+    issues.add("/persistent_bytes",
+               fmt::format("the persistent part has {} bytes, the arena {}", plan.persistent_bytes, plan.arena_bytes));
   }
 }
 
@@ -45,8 +45,9 @@ bool check_type(const Plan& plan, int index, PlanIssues& issues) {
   int64_t elements = 1;
   for (int64_t size : shape) elements = size < 1 ? kMaxElements + 1 : bounded_product(elements, size);
   if (shape.size() > kMaxRank || elements > kMaxElements) {
-    issues.tensor(index, "/shape", fmt::format("shape {} of \"{}\": wanted at most {} sizes, each at least 1",
-                                               to_string(shape), tensor.name, kMaxRank));
+    issues.tensor(index, "/shape",
+                  fmt::format("shape {} of \"{}\": wanted at most {} sizes, each at least 1", to_string(shape),
+                              tensor.name, kMaxRank));
     return false;
   }
   if (std::optional<std::string> why = why_illegal(shape, tensor.sharding, plan.mesh)) {
@@ -55,8 +56,9 @@ bool check_type(const Plan& plan, int index, PlanIssues& issues) {
   }
   TensorSharding form = canonical(shape, tensor.sharding, plan.mesh);
   if (form != tensor.sharding) {
-    issues.tensor(index, "/sharding", fmt::format("{} of \"{}\" is written {} here: its units change nothing",
-                                                  to_string(tensor.sharding), tensor.name, to_string(form)));
+    issues.tensor(index, "/sharding",
+                  fmt::format("{} of \"{}\" is written {} here: its units change nothing", to_string(tensor.sharding),
+                              tensor.name, to_string(form)));
   }
   return true;
 }
@@ -64,20 +66,22 @@ bool check_type(const Plan& plan, int index, PlanIssues& issues) {
 void check_buffer(const Plan& plan, int index, PlanIssues& issues) {
   const PlanTensor& tensor = plan.tensors[position(index)];
   if (tensor.offset < 0 || tensor.offset % kOffsetAlignment != 0) {
-    issues.tensor(index, "/offset", fmt::format("offset {} of \"{}\" is not a multiple of {}", tensor.offset, tensor.name,
-                                                kOffsetAlignment));
+    issues.tensor(
+        index, "/offset",
+        fmt::format("offset {} of \"{}\" is not a multiple of {}", tensor.offset, tensor.name, kOffsetAlignment));
   }
   Shape fullest = fullest_shape(tensor.type.shape, tensor.sharding, plan.mesh);
   int64_t needed = byte_size(TensorType{tensor.type.dtype, fullest});
   if (tensor.bytes < needed) {
-    issues.tensor(index, "/bytes", fmt::format("\"{}\" has {} bytes; the fullest rank holds {}{}, {} bytes", tensor.name,
-                                               tensor.bytes, to_string(tensor.type.dtype), to_string(fullest), needed));
+    issues.tensor(index, "/bytes",
+                  fmt::format("\"{}\" has {} bytes; the fullest rank holds {}{}, {} bytes", tensor.name, tensor.bytes,
+                              to_string(tensor.type.dtype), to_string(fullest), needed));
   }
   int64_t limit = persists(tensor.role) ? plan.persistent_bytes : plan.arena_bytes;
   if (tensor.bytes > limit || tensor.offset > limit - tensor.bytes) {
-    issues.tensor(index, "/offset", fmt::format("\"{}\" ({} bytes at {}) lies outside the {} ({} bytes)", tensor.name,
-                                                tensor.bytes, tensor.offset,
-                                                persists(tensor.role) ? "persistent part of the arena" : "arena", limit));
+    issues.tensor(index, "/offset",
+                  fmt::format("\"{}\" ({} bytes at {}) lies outside the {} ({} bytes)", tensor.name, tensor.bytes,
+                              tensor.offset, persists(tensor.role) ? "persistent part of the arena" : "arena", limit));
   }
 }
 
@@ -99,8 +103,9 @@ void check_leaf(const PlanTensor& tensor, int index, OpKind op, PlanIssues& issu
   try {
     TensorType declared = op_def(op).infer_types({tensor.attributes, {}, {}})[0];
     if (declared == tensor.type) return;
-    issues.tensor(index, "/attributes", fmt::format("\"{}\" is {}, its attributes declare {}", tensor.name,
-                                                    to_string(tensor.type), to_string(declared)));
+    issues.tensor(index, "/attributes",
+                  fmt::format("\"{}\" is {}, its attributes declare {}", tensor.name, to_string(tensor.type),
+                              to_string(declared)));
   } catch (const OpTypeError& error) {
     issues.tensor(index, "/attributes", fmt::format("\"{}\": {}", tensor.name, error.what()));
   }
@@ -112,8 +117,8 @@ void check_tensors(const Plan& plan, PlanIssues& issues) {
     const PlanTensor& tensor = plan.tensors[i];
     if (check_type(plan, index, issues)) check_buffer(plan, index, issues);
     if (persists(tensor.role) && tensor.sharding.has_partial()) {
-      issues.tensor(index, "/sharding", fmt::format("{} \"{}\" cannot start as a partial sum", to_string(tensor.role),
-                                                    tensor.name));
+      issues.tensor(index, "/sharding",
+                    fmt::format("{} \"{}\" cannot start as a partial sum", to_string(tensor.role), tensor.name));
     }
     if (std::optional<OpKind> leaf = leaf_op(tensor.role)) check_leaf(tensor, index, *leaf, issues);
   }
@@ -137,12 +142,14 @@ void check_update(const Plan& plan, int index, std::vector<int>& updated_by, Pla
   const PlanStep& step = plan.steps[position(index)];
   const PlanTensor& target = plan.tensors[position(step.operands[0])];
   if (target.role != TensorRole::kParameter && target.role != TensorRole::kState) {
-    issues.step(index, "/operands/0", fmt::format("an update replaces a parameter or a state, \"{}\" is {}", target.name,
-                                                  to_string(target.role)));
+    issues.step(
+        index, "/operands/0",
+        fmt::format("an update replaces a parameter or a state, \"{}\" is {}", target.name, to_string(target.role)));
   }
   int& earlier = updated_by[position(step.operands[0])];
   if (earlier >= 0) {
-    issues.step(index, "/operands/0", fmt::format("\"{}\" is updated a second time; step {} did", target.name, earlier));
+    issues.step(index, "/operands/0",
+                fmt::format("\"{}\" is updated a second time; step {} did", target.name, earlier));
   }
   earlier = index;
 }
@@ -158,12 +165,13 @@ void check_order(const Plan& plan, PlanIssues& issues) {
       const PlanTensor& tensor = plan.tensors[position(step.operands[k])];
       std::string place = fmt::format("/operands/{}", k);
       if (!persists(tensor.role) && made_by[position(step.operands[k])] < 0) {
-        issues.step(index, place, fmt::format("{} reads \"{}\", which no earlier step makes", op_name(step.op), tensor.name));
+        issues.step(index, place,
+                    fmt::format("{} reads \"{}\", which no earlier step makes", op_name(step.op), tensor.name));
       }
       int update = updated_by[position(step.operands[k])];
       if (update >= 0 && step.op != OpKind::kUpdate) {
-        issues.step(index, place, fmt::format("{} reads \"{}\" after step {} has updated it", op_name(step.op), tensor.name,
-                                              update));
+        issues.step(index, place,
+                    fmt::format("{} reads \"{}\" after step {} has updated it", op_name(step.op), tensor.name, update));
       }
     }
     if (step.op == OpKind::kUpdate) check_update(plan, index, updated_by, issues);
@@ -172,7 +180,8 @@ void check_order(const Plan& plan, PlanIssues& issues) {
       std::string place = fmt::format("/results/{}", k);
       int& maker = made_by[position(step.results[k])];
       if (persists(tensor.role)) {
-        issues.step(index, place, fmt::format("{} \"{}\" is written by an update only", to_string(tensor.role), tensor.name));
+        issues.step(index, place,
+                    fmt::format("{} \"{}\" is written by an update only", to_string(tensor.role), tensor.name));
       } else if (maker >= 0) {
         issues.step(index, place, fmt::format("\"{}\" is made a second time; step {} did", tensor.name, maker));
       }

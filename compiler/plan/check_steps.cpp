@@ -99,7 +99,8 @@ Wrong wrong_shardings(const Plan& plan, const PlanStep& step) {
   std::string allowed = allowed_results(rule, plan, step);
   std::string way_out = allowed.empty() ? "no placement of the result makes these operands right"
                                         : fmt::format("these operands give {}", allowed);
-  return fmt::format("{} does not allow the placements {}; {}", describe(plan, step), shardings_text(plan, step), way_out);
+  return fmt::format("{} does not allow the placements {}; {}", describe(plan, step), shardings_text(plan, step),
+                     way_out);
 }
 
 bool is_same(const Placement& a, const Placement& b) {
@@ -183,9 +184,10 @@ Wrong wrong_move(const Plan& plan, const PlanStep& step) {
   bool is_contiguous = (!from.is_shard() || is_innermost(move.from, move.axes, from.dim)) &&
                        (!to.is_shard() || is_innermost(move.to, move.axes, to.dim));
   if (!is_contiguous) {
-    return fmt::format("{} moves an outer axis of a dimension that a later axis splits further: {} -> {}; move the later "
-                       "axis first",
-                       name, to_string(move.from), to_string(move.to));
+    return fmt::format(
+        "{} moves an outer axis of a dimension that a later axis splits further: {} -> {}; move the later "
+        "axis first",
+        name, to_string(move.from), to_string(move.to));
   }
   bool is_reduction = move.kind == MoveKind::kAllReduce || move.kind == MoveKind::kReduceScatter;
   if (is_reduction && step.attributes.get_string("op") != to_string(from.reduce)) {

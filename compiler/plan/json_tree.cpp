@@ -1,9 +1,9 @@
 #include "compiler/plan/json_tree.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "compiler/core/check.h"
@@ -122,7 +122,8 @@ class JsonTreeBuilder : public nlohmann::json_sax<Json> {
 
   bool start_object(std::size_t /*elements*/) override { return open(JsonKind::kObject); }
   bool key(string_t& name) override {
-    if (tree_.num_children(open_.back()) >= kMaxMembers) fail(fmt::format("an object of more than {} members", kMaxMembers));
+    if (tree_.num_children(open_.back()) >= kMaxMembers)
+      fail(fmt::format("an object of more than {} members", kMaxMembers));
     for (int child = tree_.first_child(open_.back()); child >= 0; child = tree_.next(child)) {
       if (tree_.key(child) != name) continue;
       throw UserError(Diagnostic{Severity::kError,
@@ -197,7 +198,8 @@ class JsonTreeBuilder : public nlohmann::json_sax<Json> {
 
 JsonTree::JsonTree(const std::string& text, const std::string& file) {
   if (text.size() > std::numeric_limits<uint32_t>::max() / 2) {
-    throw UserError(SourceLoc{file, ""}, fmt::format("a plan of {} bytes is beyond what tpc reads (2 GB)", text.size()));
+    throw UserError(SourceLoc{file, ""},
+                    fmt::format("a plan of {} bytes is beyond what tpc reads (2 GB)", text.size()));
   }
   nodes_.reserve(text.size() / 16);
   characters_.reserve(text.size() / 2);

@@ -1,9 +1,9 @@
 #include "compiler/plan/model_words.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 namespace tpc {
 namespace {
@@ -45,6 +45,22 @@ class LayerCollector {
  private:
   ModelWords& words_;
 };
+
+std::string user_mesh(const DeviceMesh& mesh) {
+  std::string text;
+  for (size_t i = 0; i < mesh.num_axes();) {
+    std::string_view name = user_axis(mesh.axes()[i].name);
+    int64_t size = 1;
+    std::string parts;
+    size_t first = i;
+    for (; i < mesh.num_axes() && user_axis(mesh.axes()[i].name) == name; ++i) {
+      size *= mesh.axis_size(i);
+      parts += fmt::format("{}{}", parts.empty() ? "" : "x", mesh.axis_size(i));
+    }
+    text += fmt::format("{}{}={}{}", text.empty() ? "" : ", ", name, size, i - first > 1 ? " as " + parts : "");
+  }
+  return "mesh [" + text + "]";
+}
 
 ModelWords::ModelWords(const Plan& plan) : plan_(plan) {
   Json model = Json::parse(plan.model_json, nullptr, /*allow_exceptions=*/false);

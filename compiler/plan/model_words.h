@@ -12,6 +12,9 @@
 
 namespace tpc {
 
+/// The mesh with the axes that the user named: "mesh [dp=2, tp=16 as 8x2]" where the compiler split tp.
+std::string user_mesh(const DeviceMesh& mesh);
+
 class ModelWords {
  public:
   explicit ModelWords(const Plan& plan);
@@ -20,7 +23,8 @@ class ModelWords {
   std::string layer_op(const std::string& origin) const;
 
   /// The name of a size ("heads"), or "dim 2" when the model gives none or several that fit. Where several sizes are
-  /// equal, those count that the layer at `origin` mentions, then those that some layer gives its result, in that order.
+  /// equal, those count that the layer at `origin` mentions, then those that some layer gives its result, in that
+  /// order.
   std::string dim_name(const PlanTensor& tensor, size_t dim, const std::string& origin) const;
 
   /// How a tensor lies on the axes other than dp: "whole", "by heads", "partial sum"; with the axis where it is not

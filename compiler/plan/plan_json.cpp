@@ -2,10 +2,10 @@
 #include "compiler/plan/plan_json.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <cmath>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <unordered_set>
 #include <utility>
 

@@ -15,8 +15,8 @@ namespace {
 
 const std::vector<std::string> kPlanMembers{"format",      "version",          "name",  "mesh",    "options", "outputs",
                                             "arena_bytes", "persistent_bytes", "model", "tensors", "steps"};
-const std::vector<std::string> kTensorMembers{"name",   "dtype", "shape",     "sharding", "role",
-                                              "offset", "bytes", "attributes"};
+const std::vector<std::string> kTensorMembers{"name", "dtype",  "shape", "sharding",
+                                              "role", "offset", "bytes", "attributes"};
 const std::vector<std::string> kStepMembers{"op",    "operands", "results", "attributes",
                                             "phase", "layer",    "origin",  "why"};
 constexpr TensorRole kRoles[] = {TensorRole::kInput,      TensorRole::kParameter, TensorRole::kState,
@@ -73,8 +73,8 @@ class PlanReader {
     if (format < 0) throw UserError(loc(root), "this is not a plan: it has no member \"format\": \"tpc-plan\"");
     std::string name = tree_.kind(format) == JsonKind::kString ? std::string(tree_.text(format)) : "";
     if (name == "tpc-model") {
-      throw UserError(loc(format), fmt::format("this is a model, not a plan; compile it first: tpc shard {} -o plan.json",
-                                               file_));
+      throw UserError(loc(format),
+                      fmt::format("this is a model, not a plan; compile it first: tpc shard {} -o plan.json", file_));
     }
     if (name != "tpc-plan") throw UserError(loc(format), "this is not a plan: \"format\" is not \"tpc-plan\"");
     int version = tree_.find(root, "version");
@@ -82,9 +82,10 @@ class PlanReader {
     if (tree_.kind(version) != JsonKind::kInteger || tree_.integer(version) != Plan::kVersion) {
       std::string found = tree_.kind(version) == JsonKind::kInteger ? fmt::format("{}", tree_.integer(version))
                                                                     : std::string(to_string(tree_.kind(version)));
-      throw UserError(loc(version), fmt::format("plan version {} is not known; this program reads version {}; compile the "
-                                                "model again with it",
-                                                found, Plan::kVersion));
+      throw UserError(loc(version),
+                      fmt::format("plan version {} is not known; this program reads version {}; compile the "
+                                  "model again with it",
+                                  found, Plan::kVersion));
     }
   }
 
@@ -93,8 +94,9 @@ class PlanReader {
       std::string key(tree_.key(child));
       if (std::find(known.begin(), known.end(), key) != known.end()) continue;
       std::string nearest = nearest_word(key, known);
-      error(loc(child, true), nearest.empty() ? fmt::format("unknown member \"{}\"; known are {}", key, fmt::join(known, ", "))
-                                              : fmt::format("unknown member \"{}\"; did you mean \"{}\"?", key, nearest));
+      error(loc(child, true), nearest.empty()
+                                  ? fmt::format("unknown member \"{}\"; known are {}", key, fmt::join(known, ", "))
+                                  : fmt::format("unknown member \"{}\"; did you mean \"{}\"?", key, nearest));
     }
   }
 
@@ -162,7 +164,8 @@ class PlanReader {
     names_.reserve(static_cast<size_t>(tree_.num_children(array)));
     for (int node = tree_.first_child(array); node >= 0; node = tree_.next(node)) {
       plan.tensors.emplace_back();
-      if (is_kind(node, JsonKind::kObject)) read_tensor(plan.tensors.back(), node, static_cast<int>(plan.tensors.size()) - 1);
+      if (is_kind(node, JsonKind::kObject))
+        read_tensor(plan.tensors.back(), node, static_cast<int>(plan.tensors.size()) - 1);
     }
   }
 
@@ -193,9 +196,10 @@ class PlanReader {
   void read_sharding(PlanTensor& tensor, int node) {
     std::optional<TensorSharding> sharding = parse_sharding(tree_.text(node));
     if (!sharding) {
-      error(loc(node), fmt::format("sharding \"{}\" is malformed; wanted one placement per mesh axis, as in \"[S(0), R]\" "
-                                   "or \"[P(sum)]\"",
-                                   tree_.text(node)));
+      error(loc(node),
+            fmt::format("sharding \"{}\" is malformed; wanted one placement per mesh axis, as in \"[S(0), R]\" "
+                        "or \"[P(sum)]\"",
+                        tree_.text(node)));
       return;
     }
     tensor.sharding = std::move(*sharding);
@@ -286,8 +290,9 @@ class PlanReader {
           break;
         case JsonKind::kNull:
         case JsonKind::kObject:
-          error(loc(item), fmt::format("attribute \"{}\" is {}; wanted a boolean, a number, a text or a list of integers",
-                                       name, to_string(tree_.kind(item))));
+          error(loc(item),
+                fmt::format("attribute \"{}\" is {}; wanted a boolean, a number, a text or a list of integers", name,
+                            to_string(tree_.kind(item))));
           break;
       }
     }

@@ -58,8 +58,9 @@ class PlanView {
  private:
   std::string header() const {
     int64_t world = report_.world_size;
-    std::string text = world == 1 ? fmt::format("{} on one rank", plan_.model_name)
-                                  : fmt::format("{} on {}: {} ranks", plan_.model_name, to_string(plan_.mesh), grouped(world));
+    std::string text = world == 1
+                           ? fmt::format("{} on one rank", plan_.model_name)
+                           : fmt::format("{} on {}: {} ranks", plan_.model_name, user_mesh(plan_.mesh), grouped(world));
     auto strategy = plan_.options.find("strategy");
     if (strategy != plan_.options.end()) text += ", strategy " + strategy->second;
     auto sequence = plan_.options.find("sequence_parallel");
@@ -72,17 +73,20 @@ class PlanView {
     }
     text += fmt::format("{}{}{} parameters\n", sizes, sizes.empty() ? "" : "; ", grouped(parameters));
     if (world == 1) return text;
-    text += "\nHow to read: whole = every rank holds all of it; by heads = each rank holds some of the heads; partial sum = the\n"
-            "ranks' values must still be added; -> is a collective: axis, volume, bytes that the fullest rank receives, reason.\n";
-    text += fmt::format("Φ = {} = {} elements, {} \"{}\".\n", fmt::join(report_.phi.shape, "·"),
-                        grouped(report_.phi.elements),
-                        report_.phi.shape == report_.phi.whole_shape ? "the whole of" : "one dp replica's part of",
-                        report_.phi.tensor);
+    text +=
+        "\nHow to read: whole = every rank holds all of it; by heads = each rank holds some of the heads; partial sum "
+        "= the\n"
+        "ranks' values must still be added; -> is a collective: axis, volume, bytes that the fullest rank receives, "
+        "reason.\n";
+    text += fmt::format(
+        "Φ = {} = {} elements, {} \"{}\".\n", fmt::join(report_.phi.shape, "·"), grouped(report_.phi.elements),
+        report_.phi.shape == report_.phi.whole_shape ? "the whole of" : "one dp replica's part of", report_.phi.tensor);
     for (const MeshAxis& axis : plan_.mesh.axes()) {
       if (user_axis(axis.name) != "dp" || axis.size == 1) continue;
-      text += fmt::format("{}: its {} ranks hold a part of the batch each, of every activation, and all weights; told below only "
-                          "where it is otherwise.\n",
-                          axis.name, axis.size);
+      text += fmt::format(
+          "{}: its {} ranks hold a part of the batch each, of every activation, and all weights; told below only "
+          "where it is otherwise.\n",
+          axis.name, axis.size);
     }
     return text;
   }
@@ -129,8 +133,10 @@ class PlanView {
     if (op.empty()) op = op_name(main->op);
     ViewBlock& here = block(layer);
     std::string role = report_.world_size == 1 ? "" : layer_role(plan_, *main, words_);
-    std::string output = last->results.empty() ? "" : words_.placement(plan_.tensors[position(last->results[0])], last->origin);
-    here.lines.push_back({{name_in_block(layer), op, role, output, weights_text(layer, main->origin, weights)}, false, ""});
+    std::string output =
+        last->results.empty() ? "" : words_.placement(plan_.tensors[position(last->results[0])], last->origin);
+    here.lines.push_back(
+        {{name_in_block(layer), op, role, output, weights_text(layer, main->origin, weights)}, false, ""});
   }
 
   /// The step that says most about how a layer is split: attention before a contraction before the rest.
@@ -148,7 +154,8 @@ class PlanView {
       std::string name = tensor.name.starts_with(layer + ".") ? tensor.name.substr(layer.size() + 1)
                                                               : relative_to_block(tensor.name, block_of(layer));
       std::string placement = words_.placement(tensor, origin);
-      auto same = std::find_if(groups.begin(), groups.end(), [&](const auto& group) { return group.second == placement; });
+      auto same =
+          std::find_if(groups.begin(), groups.end(), [&](const auto& group) { return group.second == placement; });
       if (same == groups.end()) {
         groups.emplace_back(name, placement);
       } else {
@@ -190,9 +197,9 @@ class PlanView {
       ViewBlock& here = block(of_block.begin()->second.first->layer);
       for (const auto& [key, sum] : of_block) {
         std::string times = sum.count == 1 ? "" : fmt::format("{} x ", sum.count);
-        std::string text = fmt::format("-> {}: {}{} {}  {}  {}", to_string(std::get<0>(key)), times,
-                                       op_name(std::get<2>(key)), std::get<1>(key), phi_text(sum.phi),
-                                       bytes_text(static_cast<double>(sum.bytes)));
+        std::string text =
+            fmt::format("-> {}: {}{} {}  {}  {}", to_string(std::get<0>(key)), times, op_name(std::get<2>(key)),
+                        std::get<1>(key), phi_text(sum.phi), bytes_text(static_cast<double>(sum.bytes)));
         std::string why = sum.count == 1 ? relative_to_block(sum.first->why, sum.first->block)
                                          : fmt::format("gradients made by {}", fmt::join(sum.layers, ", "));
         here.lines.push_back({{text}, true, why});
@@ -233,8 +240,9 @@ class PlanView {
   std::string totals() const {
     std::string text;
     if (report_.world_size > 1) {
-      text += fmt::format("A step: {} collectives, {}, {} received by the fullest rank", report_.step.collectives,
-                          phi_text(report_.step.volume_phi), bytes_text(static_cast<double>(report_.step.received_bytes)));
+      text += fmt::format("A step: {} collective{}, {}, {} received by the fullest rank", report_.step.collectives,
+                          report_.step.collectives == 1 ? "" : "s", phi_text(report_.step.volume_phi),
+                          bytes_text(static_cast<double>(report_.step.received_bytes)));
       std::string parts;
       for (const VolumeTotal& total : report_.by_phase) {
         parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", total.name,
@@ -247,10 +255,10 @@ class PlanView {
       return a.parameter_bytes + a.peak_activation_bytes < b.parameter_bytes + b.peak_activation_bytes;
     });
     auto bytes = [](int64_t count) { return bytes_text(static_cast<double>(count)); };
-    text += fmt::format("A rank: {} parameters, {} gradients, {} optimizer state, {} activations at their peak; arena {}\n",
-                        bytes(fullest->parameter_bytes), bytes(fullest->gradient_bytes),
-                        bytes(fullest->optimizer_state_bytes), bytes(fullest->peak_activation_bytes),
-                        bytes(plan_.arena_bytes));
+    text += fmt::format(
+        "A rank: {} parameters, {} gradients, {} optimizer state, {} activations at their peak; arena {}\n",
+        bytes(fullest->parameter_bytes), bytes(fullest->gradient_bytes), bytes(fullest->optimizer_state_bytes),
+        bytes(fullest->peak_activation_bytes), bytes(plan_.arena_bytes));
     double most = 0;
     for (const RankLoad& rank : ranks) most = std::max(most, rank.multiply_adds);
     text += fmt::format("Work: {} multiply-adds a step on the fullest rank", count_text(most));

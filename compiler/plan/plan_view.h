@@ -12,7 +12,8 @@ namespace tpc {
 /// only are told once.
 std::string plan_text(const Plan& plan);
 
-/// The program of one rank: every step with the part of each tensor that the rank holds, its group, and what it receives.
+/// The program of one rank: every step with the part of each tensor that the rank holds, its group, and what it
+/// receives.
 std::string rank_text(const Plan& plan, int64_t rank);
 
 }  // namespace tpc

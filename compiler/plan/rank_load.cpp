@@ -52,7 +52,8 @@ size_t most_coordinates(const DeviceMesh& mesh, size_t num_sizes) {
 }
 
 /// Ranks from this coordinate up to the next sampled one, on each axis.
-int64_t ranks_like(const Plan& plan, const std::vector<std::set<int64_t>>& points, const std::vector<int64_t>& coordinate) {
+int64_t ranks_like(const Plan& plan, const std::vector<std::set<int64_t>>& points,
+                   const std::vector<int64_t>& coordinate) {
   int64_t count = 1;
   for (size_t axis = 0; axis < coordinate.size(); ++axis) {
     auto next = points[axis].upper_bound(coordinate[axis]);
@@ -63,7 +64,7 @@ int64_t ranks_like(const Plan& plan, const std::vector<std::set<int64_t>>& point
 
 /// When each block of memory is used, whoever writes it: tensors that share bytes (reshapes, work in place) are one.
 struct SharedBuffers {
-  std::vector<int> root;  ///< of every tensor: the first tensor in its buffer
+  std::vector<int> root;                   ///< of every tensor: the first tensor in its buffer
   std::vector<std::vector<int>> starting;  ///< per step: roots
   std::vector<std::vector<int>> ending;
 };
@@ -193,7 +194,8 @@ void add_memory_and_work(const Plan& plan, const PlanClasses& classes, std::vect
       for (size_t c = 0; c < classes.step_examples.size(); ++c) {
         const PlanStep& step = plan.steps[position(classes.step_examples[c])];
         if (!op_def(step.op).heavy) continue;
-        found->second.multiply_adds += local_cost(plan, step, load.coordinate).flops / 2 * static_cast<double>(times[c]);
+        found->second.multiply_adds +=
+            local_cost(plan, step, load.coordinate).flops / 2 * static_cast<double>(times[c]);
       }
     }
     RankLoad same = found->second;

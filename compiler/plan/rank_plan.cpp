@@ -10,7 +10,9 @@ namespace {
 RankStep make_step(const Plan& plan, const PlanStep& step, int64_t rank, std::span<const int64_t> coordinate,
                    const std::vector<Region>& regions, const PlanClasses& classes) {
   RankStep result;
-  auto region_of = [&](int tensor) { return regions[static_cast<size_t>(classes.tensors[static_cast<size_t>(tensor)])]; };
+  auto region_of = [&](int tensor) {
+    return regions[static_cast<size_t>(classes.tensors[static_cast<size_t>(tensor)])];
+  };
   for (int tensor : step.operands) result.operands.push_back(region_of(tensor));
   for (int tensor : step.results) result.results.push_back(region_of(tensor));
   if (!is_collective(step.op) && step.op != OpKind::kMask) return result;

@@ -34,7 +34,9 @@ class RankView {
       place += fmt::format("{}{} {}", i == 0 ? "" : ", ", plan_.mesh.axes()[i].name, coordinate_[i]);
     }
     text += (place.empty() ? "" : " (" + place + ")") + fmt::format(", arena {} bytes\n", grouped(plan_.arena_bytes));
-    text += "A part is its shape here; of a split dimension the indices begin..end are told. @ is the offset in the arena.\n\n";
+    text +=
+        "A part is its shape here; of a split dimension the indices begin..end are told. @ is the offset in the "
+        "arena.\n\n";
     TextTable held("lllr");
     for (size_t i = 0; i < plan_.tensors.size(); ++i) {
       const PlanTensor& tensor = plan_.tensors[i];
@@ -76,7 +78,8 @@ class RankView {
                             : fmt::format("{}, {}, ... {} ({} ranks)", group[0], group[1], group.back(), group.size());
     const TensorType& type = plan_.tensors[position(step.operands[0])].type;
     int64_t bytes = received_elements(move, type.shape, plan_.mesh, coordinate_) * byte_size(type.dtype);
-    return fmt::format("  over {} with ranks {}: receives {} bytes", axes_name(plan_.mesh, move.axes), ranks, grouped(bytes));
+    return fmt::format("  over {} with ranks {}: receives {} bytes", axes_name(plan_.mesh, move.axes), ranks,
+                       grouped(bytes));
   }
 
   void add_step(size_t index, TextTable& table) const {
@@ -94,7 +97,8 @@ class RankView {
     for (size_t i = 0; i < step.results.size(); ++i) {
       const PlanTensor& result = plan_.tensors[position(step.results[i])];
       if (i > 0) cells.assign({"", "", ""});
-      cells.insert(cells.end(), {result.name, part(step.results[i]), fmt::format("@{}", result.offset), i == 0 ? last : ""});
+      cells.insert(cells.end(),
+                   {result.name, part(step.results[i]), fmt::format("@{}", result.offset), i == 0 ? last : ""});
       table.add_row(cells);
     }
   }

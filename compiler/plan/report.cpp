@@ -58,7 +58,7 @@ class ReportBuilder {
 
   Report run() {
     report_.model = plan_.model_name;
-    report_.mesh = to_string(plan_.mesh);
+    report_.mesh = plan_.mesh;
     report_.options = plan_.options;
     report_.world_size = plan_.mesh.world_size();
     report_.arena_bytes = plan_.arena_bytes;

@@ -34,7 +34,8 @@ struct CollectiveRow {
   int64_t group_size = 1;
   /// Of the tensor that takes part, whole over the group and local on the other axes, at the fullest rank.
   int64_t elements = 0;
-  /// Logical volume: 2 * elements for an all_reduce, elements / group_size for an all_to_all, else elements; and in Phi.
+  /// Logical volume: 2 * elements for an all_reduce, elements / group_size for an all_to_all, else elements; and in
+  /// Phi.
   double volume_elements = 0;
   double volume_phi = 0;
   /// Bytes that a rank receives from its peers: exact, the most and the least of all ranks.
@@ -100,7 +101,7 @@ struct DataAgainstTensor {
 
 struct Report {
   std::string model;
-  std::string mesh;
+  DeviceMesh mesh;
   std::map<std::string, std::string> options;
   int64_t world_size = 1;
   PhiUnit phi;

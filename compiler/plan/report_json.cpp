@@ -1,8 +1,8 @@
 // The report for programs: JSON and CSV, exact numbers.
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "compiler/plan/report.h"
 
@@ -60,12 +60,9 @@ Json to_json(const RankLoad& rank) {
 }
 
 Json to_json(const Imbalance& imbalance) {
-  return {{"quantity", imbalance.quantity},
-          {"most", number(imbalance.most)},
-          {"least", number(imbalance.least)},
-          {"mean", number(imbalance.mean)},
-          {"ratio", number(imbalance.ratio())},
-          {"fullest_rank", imbalance.fullest_rank}};
+  return {{"quantity", imbalance.quantity},     {"most", number(imbalance.most)},
+          {"least", number(imbalance.least)},   {"mean", number(imbalance.mean)},
+          {"ratio", number(imbalance.ratio())}, {"fullest_rank", imbalance.fullest_rank}};
 }
 
 template <class Item>
@@ -89,17 +86,18 @@ std::string csv_cell(const std::string& text) {
 }  // namespace
 
 std::string report_json(const Report& report) {
-  Json json{{"format", "tpc-report"},
-            {"version", 1},
-            {"model", report.model},
-            {"mesh", report.mesh},
-            {"world_size", report.world_size},
-            {"options", report.options}};
-  json["phi"] = {{"elements", report.phi.elements}, {"shape", report.phi.shape}, {"whole_shape", report.phi.whole_shape},
+  Json mesh = Json::array();
+  for (const MeshAxis& axis : report.mesh.axes()) mesh.push_back({{"axis", axis.name}, {"size", axis.size}});
+  Json json{{"format", "tpc-report"},          {"version", 1},
+            {"model", report.model},           {"mesh", mesh},
+            {"world_size", report.world_size}, {"options", report.options}};
+  json["phi"] = {{"elements", report.phi.elements},
+                 {"shape", report.phi.shape},
+                 {"whole_shape", report.phi.whole_shape},
                  {"tensor", report.phi.tensor}};
   json["collectives"] = list(report.collectives);
-  json["totals"] = {{"step", to_json(report.step)},     {"phase", list(report.by_phase)}, {"axis", list(report.by_axis)},
-                    {"kind", list(report.by_kind)},     {"block", list(report.by_block)}, {"layer", list(report.by_layer)}};
+  json["totals"] = {{"step", to_json(report.step)}, {"phase", list(report.by_phase)}, {"axis", list(report.by_axis)},
+                    {"kind", list(report.by_kind)}, {"block", list(report.by_block)}, {"layer", list(report.by_layer)}};
   json["arena_bytes"] = report.arena_bytes;
   json["persistent_bytes"] = report.persistent_bytes;
   json["has_all_ranks"] = report.has_all_ranks;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "compiler/plan/model_words.h"
 #include "compiler/plan/repeated_blocks.h"
 #include "compiler/plan/report.h"
 #include "compiler/plan/text_table.h"
@@ -16,18 +17,21 @@ std::string received_text(int64_t most, int64_t least) {
 }
 
 std::string header_text(const Report& report) {
-  std::string text = fmt::format("{} on {} ({} rank{})", report.model, report.mesh, grouped(report.world_size),
-                                 report.world_size == 1 ? "" : "s");
+  std::string text = report.world_size == 1 ? report.model + " on one rank"
+                                            : fmt::format("{} on {}: {} ranks", report.model, user_mesh(report.mesh),
+                                                          grouped(report.world_size));
   auto strategy = report.options.find("strategy");
   if (strategy != report.options.end()) text += fmt::format(", strategy {}", strategy->second);
   text += "\n";
   if (report.collectives.empty()) return text + "\nNo collective: no rank waits for another.\n";
-  text += fmt::format("Φ = {} = {} elements, {} \"{}\"; an all_reduce of it counts 2Φ.\n", fmt::join(report.phi.shape, "·"),
-                      grouped(report.phi.elements),
+  text += fmt::format("Φ = {} = {} elements, {} \"{}\"; an all_reduce of it counts 2Φ.\n",
+                      fmt::join(report.phi.shape, "·"), grouped(report.phi.elements),
                       report.phi.shape == report.phi.whole_shape ? "the whole of" : "one dp replica's part of",
                       report.phi.tensor);
-  text += "received: bytes that the fullest rank gets from its peers. ring: volume · (n-1)/n · element size, the same where "
-          "sizes divide.\n";
+  text +=
+      "received: bytes that the fullest rank gets from its peers. ring: volume · (n-1)/n · element size, the same "
+      "where "
+      "sizes divide.\n";
   return text;
 }
 
@@ -75,8 +79,8 @@ std::string collectives_text(const Report& report, bool all_collectives) {
     contents.push_back(all_collectives ? fmt::format("{}", names.size()) : content);
   }
   TextTable table("lllllrlrrrrl");
-  table.add_row({"layer", "tensor", "phase", "collective", "axis", "n", "dtype", "elements", "volume", "received", "ring",
-                 "why"});
+  table.add_row({"layer", "tensor", "phase", "collective", "axis", "n", "dtype", "elements", "volume", "received",
+                 "ring", "why"});
   for (const BlockRun& run : find_runs(names, contents)) {
     const Block& first = blocks[run.first];
     bool is_single_layer = run.count == 1 && first.name == first.rows[0]->layer;
@@ -98,8 +102,8 @@ std::string totals_text(const Report& report) {
   auto add = [&](const std::string& by, const std::vector<VolumeTotal>& totals) {
     std::string label = by;
     for (const VolumeTotal& total : totals) {
-      table.add_row({label, total.name, grouped(total.collectives), phi_text(total.volume_phi),
-                     grouped(total.received_bytes)});
+      table.add_row(
+          {label, total.name, grouped(total.collectives), phi_text(total.volume_phi), grouped(total.received_bytes)});
       label.clear();
     }
   };
@@ -168,7 +172,8 @@ std::string ranks_text(const Report& report) {
     cells.insert(cells.begin(), name);
     table.add_row(cells);
   }
-  std::string text = "Per rank (bytes where not said otherwise; multiply-adds of contractions and attention)\n" + table.text();
+  std::string text =
+      "Per rank (bytes where not said otherwise; multiply-adds of contractions and attention)\n" + table.text();
   text += fmt::format("Arena of every rank: {} bytes, of them {} for inputs, parameters and states.\n",
                       grouped(report.arena_bytes), grouped(report.persistent_bytes));
   return text;
@@ -184,23 +189,26 @@ std::string imbalance_text(const Report& report) {
     if (largest == nullptr || imbalance.ratio() > largest->ratio()) largest = &imbalance;
   }
   if (largest == nullptr) return "All ranks carry the same load.\n";
-  return fmt::format("Largest imbalance between ranks: {}, x{:.4g} the mean\n{}", largest->quantity, largest->ratio(), text);
+  return fmt::format("Largest imbalance between ranks: {}, x{:.4g} the mean\n{}", largest->quantity, largest->ratio(),
+                     text);
 }
 
 std::string comparison_text(const Report& report) {
   if (!report.data_against_tensor) return "";
   const DataAgainstTensor& c = *report.data_against_tensor;
-  std::string text = fmt::format("dp against tp, at b·s = {} and h = {}: splitting the batch moves the gradients once, {} "
-                                 "elements a step (2 x parameters) whatever b·s;\n",
-                                 grouped(c.tokens), grouped(c.hidden), grouped(static_cast<int64_t>(c.data_elements)));
+  std::string text = fmt::format(
+      "dp against tp, at b·s = {} and h = {}: splitting the batch moves the gradients once, {} "
+      "elements a step (2 x parameters) whatever b·s;\n",
+      grouped(c.tokens), grouped(c.hidden), grouped(static_cast<int64_t>(c.data_elements)));
   if (c.tensor_elements <= 0) {
     return text + fmt::format("a transformer layer split over tp would move 8·b·s·h = {} elements.\n",
                               grouped(8 * c.tokens * c.hidden));
   }
-  return text + fmt::format("splitting the layers moves {} elements, in proportion to b·s. {} moves less here; both are equal "
-                            "at b·s = {}.\n",
-                            grouped(static_cast<int64_t>(c.tensor_elements)), c.tensor_elements < c.data_elements ? "tp" : "dp",
-                            short_number(c.equal_tokens));
+  return text + fmt::format(
+                    "splitting the layers moves {} elements, in proportion to b·s. {} moves less here; both are equal "
+                    "at b·s = {}.\n",
+                    grouped(static_cast<int64_t>(c.tensor_elements)), c.tensor_elements < c.data_elements ? "tp" : "dp",
+                    short_number(c.equal_tokens));
 }
 
 }  // namespace

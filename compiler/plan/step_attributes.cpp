@@ -64,8 +64,8 @@ std::vector<AttributeForm> forms_of(OpKind op) {
     case OpKind::kState:
       return {{"shape", kInts}};
     case OpKind::kParameter:
-      return {{"shape", kInts}, {"dtype", kText}, {"init", kText}, {"trainable", kBool}, {"std", kReal, false},
-              {"bound", kReal, false}, {"value", kReal, false}};
+      return {{"shape", kInts},      {"dtype", kText},        {"init", kText},        {"trainable", kBool},
+              {"std", kReal, false}, {"bound", kReal, false}, {"value", kReal, false}};
     case OpKind::kLayerNorm:
     case OpKind::kRmsNorm:
       return {{"eps", kReal}};
@@ -150,7 +150,8 @@ std::optional<AttributeMistake> compare(const std::vector<AttributeForm>& forms,
     auto found = attributes.items().find(form.name);
     if (found == attributes.items().end()) {
       if (!form.is_required) continue;
-      return AttributeMistake{"", fmt::format("{} needs the attribute \"{}\", {}", owner, form.name, kind_text(form.kind))};
+      return AttributeMistake{"",
+                              fmt::format("{} needs the attribute \"{}\", {}", owner, form.name, kind_text(form.kind))};
     }
     if (!is_kind(found->second, form.kind)) {
       return AttributeMistake{form.name, fmt::format("attribute \"{}\" of {} is {}, found {}", form.name, owner,
@@ -163,9 +164,9 @@ std::optional<AttributeMistake> compare(const std::vector<AttributeForm>& forms,
     if (std::find(names.begin(), names.end(), name) != names.end()) continue;
     std::string nearest = nearest_word(name, names);
     std::string known = names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
-    return AttributeMistake{name, nearest.empty() ? fmt::format("{} has no attribute \"{}\"; known: {}", owner, name, known)
-                                                  : fmt::format("{} has no attribute \"{}\"; did you mean \"{}\"?", owner,
-                                                                name, nearest)};
+    return AttributeMistake{
+        name, nearest.empty() ? fmt::format("{} has no attribute \"{}\"; known: {}", owner, name, known)
+                              : fmt::format("{} has no attribute \"{}\"; did you mean \"{}\"?", owner, name, nearest)};
   }
   return std::nullopt;
 }

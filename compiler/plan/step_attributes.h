@@ -1,4 +1,5 @@
-/// The attributes that steps (and leaves: parameters, inputs, states) carry, by op: what a plan edited by hand must name, since ops read them without asking.
+/// The attributes that steps (and leaves: parameters, inputs, states) carry, by op: what a plan edited by hand must
+/// name, since ops read them without asking.
 #pragma once
 
 #include <optional>

@@ -16,7 +16,8 @@ std::string scaled(double value, const std::array<std::string_view, 6>& units) {
     ++unit;
   }
   std::string_view suffix = units[unit];
-  return fmt::format("{}{}{}", short_number(std::stod(fmt::format("{:.3g}", value))), suffix.empty() ? "" : " ", suffix);
+  return fmt::format("{}{}{}", short_number(std::stod(fmt::format("{:.3g}", value))), suffix.empty() ? "" : " ",
+                     suffix);
 }
 
 }  // namespace

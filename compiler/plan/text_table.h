@@ -8,8 +8,8 @@
 
 namespace tpc {
 
-/// Rows of cells in columns that are as wide as their widest cell, two spaces apart. Widths count characters (UTF-8 code
-/// points).
+/// Rows of cells in columns that are as wide as their widest cell, two spaces apart. Widths count characters (UTF-8
+/// code points).
 class TextTable {
  public:
   /// One letter a column: 'l' left, 'r' right aligned.

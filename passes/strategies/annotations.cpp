@@ -49,18 +49,27 @@ std::vector<Strategy> splits_and_replicate(const ShardingRule& rule) {
   return strategies;
 }
 
-std::string pin_text(const std::vector<Pin>& pins) {
+const Value& pinned_value(const Graph& graph, const Node& node, const std::string& use) {
+  if (use == "output") return graph.value(node.results[0]);
+  return graph.value(node.operands[use == "weight" ? 1 : 0]);
+}
+
+/// As the user would write it: "weight": "S(heads)".
+std::string pin_text(const Graph& graph, const Node& node, const Pin& pin) {
+  return fmt::format("\"{}\": \"{}\"", pin.first, placement_name(pinned_value(graph, node, pin.first), pin.second));
+}
+
+std::string pins_text(const Graph& graph, const Node& node, const std::vector<Pin>& pins) {
   std::string text;
-  for (const Pin& pin : pins) {
-    text += fmt::format("{}\"{}\": \"{}\"", text.empty() ? "" : ", ", pin.first, to_string(pin.second));
-  }
+  for (const Pin& pin : pins) text += (text.empty() ? "" : ", ") + pin_text(graph, node, pin);
   return text;
 }
 
-std::string in_words(const Placement& placement) {
-  if (placement.is_replicate()) return "whole (R)";
-  if (placement.is_partial()) return "a partial sum";
-  return fmt::format("split along dimension {} ({})", placement.dim, to_string(placement));
+std::string in_words(const Graph& graph, const Node& node, const Pin& pin) {
+  if (pin.second.is_replicate()) return fmt::format("\"{}\" whole", pin.first);
+  if (pin.second.is_partial()) return fmt::format("\"{}\" as a partial sum", pin.first);
+  return fmt::format("\"{}\" split by {}", pin.first,
+                     dim_name(pinned_value(graph, node, pin.first), pin.second.dim));
 }
 
 /// One mend per pin: what the other uses would have to be if this pin were given up.
@@ -77,7 +86,7 @@ std::vector<Note> mends(const AxisState& state, size_t node, const Annotation& a
       if (!matches(state, node, strategy, annotation.layer, kept) || state.why_illegal(node, strategy)) continue;
       // Splitting a batch-like dimension is no answer to a wish about weights.
       Placement placement = placement_of(state, node, strategy, use);
-      std::string way = fmt::format("\"{}\": \"{}\"", use, to_string(placement));
+      std::string way = pin_text(graph, graph.nodes[node], {use, placement});
       if (strategy.kind == Strategy::Kind::kFactor) {
         const Factor& factor = state.ruled(node).rule.factors[static_cast<size_t>(strategy.index)];
         bool in_weight = factor.operands.size() > 1 && factor.operands[1].has_value();
@@ -92,8 +101,9 @@ std::vector<Note> mends(const AxisState& state, size_t node, const Annotation& a
       if (std::find(ways.begin(), ways.end(), way) == ways.end()) ways.push_back(std::move(way));
     }
     if (ways.empty()) continue;
-    std::string text = fmt::format("with {} kept, these are possible: ", kept.empty() ? "nothing" : pin_text(kept));
-    for (size_t i = 0; i < ways.size(); ++i) text += (i == 0 ? "" : "; ") + ways[i];
+    std::string text = kept.empty() ? std::string("possible are ")
+                                    : fmt::format("with {} kept, ", pins_text(graph, graph.nodes[node], kept));
+    for (size_t i = 0; i < ways.size(); ++i) text += (i == 0 ? "" : ", or ") + ways[i];
     notes.push_back({loc, text});
   }
   return notes;
@@ -103,6 +113,7 @@ void report_impossible(const AxisState& state, size_t node, const Annotation& an
   const Graph& graph = state.graph();
   const Node& source = graph.nodes[node];
   SourceLoc loc{graph.source_file, annotation.pointer};
+  if (diagnostics.has_any_at(loc)) return;
   if (annotation.uses.empty()) {
     diagnostics.error(loc, fmt::format("\"{}\" cannot be \"{}\": this kind of layer has no weight to split that way; "
                                        "\"replicate\", or pins of its uses, work",
@@ -111,12 +122,12 @@ void report_impossible(const AxisState& state, size_t node, const Annotation& an
   }
   std::string wishes;
   for (const Pin& pin : annotation.uses) {
-    wishes += fmt::format("{}\"{}\" {}", wishes.empty() ? "" : " and ", pin.first, in_words(pin.second));
+    wishes += (wishes.empty() ? "" : " and ") + in_words(graph, source, pin);
   }
   diagnostics.error(loc,
-                    fmt::format("\"{}\" cannot have {} at once: ranks that hold blocks of one tensor need the matching "
-                                "blocks of the other",
-                                source.layer, wishes),
+                    fmt::format("\"{}\" cannot have {}{}: ranks that hold blocks of one tensor need the matching blocks of "
+                                "the other",
+                                source.layer, wishes, annotation.uses.size() > 1 ? " at once" : ""),
                     mends(state, node, annotation));
 }
 
@@ -132,8 +143,9 @@ void check_shared_weights(const AxisState& state, DiagnosticSink& diagnostics) {
       const Node& other = *entry->second.first;
       diagnostics.error({graph.source_file, node.annotation.pointer},
                         fmt::format("\"{}\" pins \"{}\" as {}, \"{}\" pins it as {}: one tensor has one placement at rest",
-                                    node.layer, graph.value(node.operands[1]).name, to_string(pin.second), other.layer,
-                                    to_string(entry->second.second)),
+                                    node.layer, graph.value(node.operands[1]).name,
+                                    placement_name(graph.value(node.operands[1]), pin.second), other.layer,
+                                    placement_name(graph.value(node.operands[1]), entry->second.second)),
                         {{{graph.source_file, other.annotation.pointer}, "the other pin is here"}});
     }
   }
@@ -148,7 +160,7 @@ void warn_if_undone(const AxisState& state, size_t node, Strategy natural, Strat
   std::vector<std::optional<Placement>> operands;
   for (ValueId operand : source.operands) operands.push_back(state.made(operand));
   int64_t gathered = state.conversion_cost(node, pinned, operands) / state.size();
-  if (gathered == 0) return;
+  if (gathered == 0 || diagnostics.has_any_at({graph.source_file, source.annotation.pointer})) return;
   for (const Use& use : all_uses[source.results[0].position()]) {
     size_t next = static_cast<size_t>(use.node);
     if (graph.nodes[next].phase != Phase::kForward || !state.ruled(next).has_rule) continue;

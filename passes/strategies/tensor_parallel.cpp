@@ -22,7 +22,8 @@ std::optional<Strategy> TensorParallelRules::choose(size_t node,
     case OpKind::kAttention: {
       Strategy strategy = attention(node).value_or(Strategy::replicate());
       if (state_.why_illegal(node, strategy)) {
-        report_too_small(node, "query heads", state_.ruled(node).operand_shapes[0][2]);
+        // Its projections say the same where they are linears.
+        if (!diagnostics_.has_errors()) report_too_small(node, state_.graph().nodes[node].operands[0], 2, 1);
         return Strategy::replicate();
       }
       return strategy;
@@ -76,7 +77,7 @@ bool TensorParallelRules::has_column_sibling(size_t node) {
 std::optional<Strategy> TensorParallelRules::column(size_t node) {
   const Node& source = state_.graph().nodes[node];
   const std::vector<Factor>& factors = state_.ruled(node).rule.factors;
-  std::optional<int64_t> too_small;
+  std::optional<std::pair<int64_t, int64_t>> too_small;  // dimension and unit
   for (size_t f = 0; f < factors.size(); ++f) {
     const Factor& factor = factors[f];
     if (factor.operands[0] || !factor.operands[1] || !factor.results[0]) continue;
@@ -84,10 +85,9 @@ std::optional<Strategy> TensorParallelRules::column(size_t node) {
     if (!unit) continue;
     Strategy strategy = Strategy::factor(static_cast<int>(f), *unit);
     if (!state_.why_illegal(node, strategy)) return strategy;
-    int64_t blocks = state_.ruled(node).result_shapes[0][static_cast<size_t>(factor.results[0]->dim)] / *unit;
-    too_small = std::max(too_small.value_or(0), blocks);
+    if (!too_small) too_small = {factor.results[0]->dim, *unit};
   }
-  if (too_small) report_too_small(node, "columns", *too_small);
+  if (too_small) report_too_small(node, source.results[0], too_small->first, too_small->second);
   return std::nullopt;
 }
 
@@ -113,21 +113,27 @@ std::optional<Strategy> TensorParallelRules::attention(size_t node) const {
 Strategy TensorParallelRules::choose_embedding(size_t node) {
   Strategy by_rows = Strategy::factor(state_.ruled(node).rule.find_factor("v"));
   if (!state_.why_illegal(node, by_rows)) return by_rows;
-  report_too_small(node, "rows", state_.ruled(node).operand_shapes[1][0]);
+  report_too_small(node, state_.graph().nodes[node].operands[1], 0, 1);
   return Strategy::replicate();
 }
 
-void TensorParallelRules::report_too_small(size_t node, const std::string& what, int64_t size) {
+void TensorParallelRules::report_too_small(size_t node, ValueId value, int64_t dim, int64_t unit) {
   const Graph& graph = state_.graph();
   const Node& source = graph.nodes[node];
+  if (diagnostics_.has_any_at(graph.loc(source))) return;
   std::string_view axis = user_axis(graph.mesh.axes()[state_.axis()].name);
   int64_t wanted = 1;
   for (const MeshAxis& other : graph.mesh.axes()) {
     if (user_axis(other.name) == axis) wanted *= other.size;
   }
+  const Value& split = graph.value(value);
+  int64_t blocks = split.type.shape[static_cast<size_t>(dim)] / unit;
+  std::string units = unit == 1 ? "" : fmt::format(" in units of {}", unit);
   diagnostics_.error(graph.loc(source),
-                     fmt::format("\"{}\" has {} {}, too few for {} {}: every rank needs at least one; {} 1 to {} work",
-                                 source.layer, size, what, axis, wanted, axis, size));
+                     fmt::format("\"{}\" is split by {}, and {} {}{} are too few for {} {}: every rank needs at least "
+                                 "one; {} 1 to {} work",
+                                 source.layer, dim_name(split, dim), blocks, dim_name(split, dim), units, axis, wanted,
+                                 axis, blocks));
 }
 
 }  // namespace tpc

@@ -27,7 +27,8 @@ class TensorParallelRules {
   std::optional<Strategy> attention(size_t node) const;
   Strategy choose_embedding(size_t node);
   bool is_stream(size_t node, const std::optional<Placement>& input) const;
-  void report_too_small(size_t node, const std::string& what, int64_t size);
+  /// `value` would be split along `dim` in whole units.
+  void report_too_small(size_t node, ValueId value, int64_t dim, int64_t unit);
 
   const AxisState& state_;
   DiagnosticSink& diagnostics_;

@@ -72,17 +72,14 @@ class AttentionKernel final : public Kernel {
                 .b_columns = heads_.keys,
                 .c = scratch.scores.data(),
                 .c_row_stride = width});
+      float maxima[kQueryBlock];
       float sums[kQueryBlock];
       for (int64_t i = 0; i < rows; ++i) {
         float* row = scratch.scores.data() + i * width;
         const int64_t row_seen = heads_.num_seen(first + i);
-        const float largest = max_of(row_seen, row);
-        map_vectors(
-            row_seen, row, [&](Vector x) { return vector_exp(x - largest); }, row);
+        maxima[i] = max_of(row_seen, row);
+        sums[i] = exp_and_sum(row_seen, row, maxima[i], row);
         std::fill(row + row_seen, row + seen, 0.0f);
-        sums[i] = sum_vectors(
-            row_seen, [](Vector x) { return x; }, row);
-        lse_[(b * heads_.queries + first + i) * heads_.heads + head] = largest + std::log(sums[i]);
       }
       multiply({.rows = rows,
                 .columns = heads_.head_dim,
@@ -96,6 +93,7 @@ class AttentionKernel final : public Kernel {
       for (int64_t i = 0; i < rows; ++i) {
         float* row = o_ + offset + i * heads_.query_stride();
         const float factor = 1.0f / sums[i];
+        lse_[(b * heads_.queries + first + i) * heads_.heads + head] = maxima[i] + std::log(sums[i]);
         map_vectors(
             heads_.head_dim, row, [&](Vector x) { return x * factor; }, row);
       }

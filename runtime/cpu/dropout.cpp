@@ -12,38 +12,46 @@
 namespace tpc {
 namespace {
 
-/// Blocks of four words that are made side by side.
-constexpr uint64_t kBlocks = 16;
-constexpr uint64_t kWords = 4 * kBlocks;
+/// Blocks of four words that are made side by side, in kSets vectors.
+constexpr uint64_t kWideLanes = kVectorBytes / 8;
+constexpr uint64_t kSets = 4;
+constexpr uint64_t kWords = 4 * kSets * kWideLanes;
 
 /// The words of elements [4 * first_block, 4 * first_block + kWords): random_word of each, vectorised over blocks.
 void random_words(PhiloxKey key, uint64_t stream, uint64_t first_block, std::array<uint32_t, kWords>& words) {
-  std::array<uint32_t, kBlocks> a;
-  std::array<uint32_t, kBlocks> b;
-  std::array<uint32_t, kBlocks> c;
-  std::array<uint32_t, kBlocks> d;
-  for (uint64_t i = 0; i < kBlocks; ++i) {
-    a[i] = static_cast<uint32_t>(first_block + i);
-    b[i] = static_cast<uint32_t>((first_block + i) >> 32);
-    c[i] = static_cast<uint32_t>(stream);
-    d[i] = static_cast<uint32_t>(stream >> 32);
+  // One counter word of a block is the low half of a lane; what the high halves hold is never used.
+  WideVector a[kSets];
+  WideVector b[kSets];
+  WideVector c[kSets];
+  WideVector d[kSets];
+  for (uint64_t set = 0; set < kSets; ++set) {
+    a[set] = WideVector{} + (first_block + set * kWideLanes);
+    for (uint64_t lane = 0; lane < kWideLanes; ++lane) a[set][lane] += lane;
+    b[set] = a[set] >> 32;
+    c[set] = WideVector{} + stream;
+    d[set] = c[set] >> 32;
   }
+  const WideVector multiplier0 = WideVector{} + uint64_t{0xD2511F53};
+  const WideVector multiplier1 = WideVector{} + uint64_t{0xCD9E8D57};
   for (int round = 0; round < 10; ++round) {
-    for (uint64_t i = 0; i < kBlocks; ++i) {
-      const uint64_t product0 = uint64_t{0xD2511F53} * a[i];
-      const uint64_t product1 = uint64_t{0xCD9E8D57} * c[i];
-      a[i] = static_cast<uint32_t>(product1 >> 32) ^ b[i] ^ key[0];
-      b[i] = static_cast<uint32_t>(product1);
-      c[i] = static_cast<uint32_t>(product0 >> 32) ^ d[i] ^ key[1];
-      d[i] = static_cast<uint32_t>(product0);
+    for (uint64_t set = 0; set < kSets; ++set) {
+      const WideVector product0 = multiply_low_halves(a[set], multiplier0);
+      const WideVector product1 = multiply_low_halves(c[set], multiplier1);
+      a[set] = (product1 >> 32) ^ b[set] ^ key[0];
+      b[set] = product1;
+      c[set] = (product0 >> 32) ^ d[set] ^ key[1];
+      d[set] = product0;
     }
     key = {key[0] + 0x9E3779B9, key[1] + 0xBB67AE85};
   }
-  for (uint64_t i = 0; i < kBlocks; ++i) {
-    words[4 * i] = a[i];
-    words[4 * i + 1] = b[i];
-    words[4 * i + 2] = c[i];
-    words[4 * i + 3] = d[i];
+  uint32_t* to = words.data();
+  for (uint64_t set = 0; set < kSets; ++set) {
+    for (uint64_t lane = 0; lane < kWideLanes; ++lane, to += 4) {
+      to[0] = static_cast<uint32_t>(a[set][lane]);
+      to[1] = static_cast<uint32_t>(b[set][lane]);
+      to[2] = static_cast<uint32_t>(c[set][lane]);
+      to[3] = static_cast<uint32_t>(d[set][lane]);
+    }
   }
 }
 
@@ -101,7 +109,7 @@ std::unique_ptr<Kernel> prepare_dropout(const LocalStep& step) {
   return make_kernel([=](const StepContext& context) {
     const PhiloxKey key = philox_key(context.seed, stream);
     // Threads share long runs too: a piece is some words of one run.
-    constexpr int64_t kPiece = 16 * static_cast<int64_t>(kWords);
+    constexpr int64_t kPiece = 2048;
     const int64_t pieces_of_run = (run_length + kPiece - 1) / kPiece;
     parallel_ranges(runs * pieces_of_run, 4 * std::min(kPiece, run_length), [&](int64_t begin, int64_t end) {
       std::array<uint32_t, kWords> words;

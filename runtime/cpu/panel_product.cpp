@@ -27,27 +27,45 @@ struct Tile {
   bool accumulate;
 };
 
-template <int kRows, int kVectors>
+/// kPartial: the last vector has fewer than kLanes columns.
+template <int kRows, int kVectors, bool kPartial>
 void multiply_tile(const Tile& tile) {
+  // Loops over rows and vectors are unrolled, else the sums would not stay in registers.
+  const int64_t rest = tile.columns - (kVectors - 1) * kLanes;
   Vector sums[kRows][kVectors] = {};
+  if (tile.accumulate) {
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const float* c = tile.c + r * tile.c_row_stride;
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) {
+        const bool is_partial = kPartial && v == kVectors - 1;
+        sums[r][v] = is_partial ? load_first(c + v * kLanes, rest) : load(c + v * kLanes);
+      }
+    }
+  }
   const float* a = tile.a;
   const float* b = tile.b;
   for (int64_t p = 0; p < tile.inner; ++p, a += tile.a_column_stride, b += tile.b_row_stride) {
     Vector row[kVectors];
+#pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) row[v] = load(b + v * kLanes);
+#pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
       const Vector factor = broadcast(a[r * tile.a_row_stride]);
+#pragma GCC unroll 2
       for (int v = 0; v < kVectors; ++v) sums[r][v] = multiply_add(factor, row[v], sums[r][v]);
     }
   }
+#pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
+    float* c = tile.c + r * tile.c_row_stride;
+#pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) {
-      float* c = tile.c + r * tile.c_row_stride + v * kLanes;
-      const int64_t columns = tile.columns - v * kLanes;
-      if (columns >= kLanes) {
-        store(c, tile.accumulate ? load(c) + sums[r][v] : sums[r][v]);
-      } else if (columns > 0) {
-        store_first(c, tile.accumulate ? load_first(c, columns) + sums[r][v] : sums[r][v], columns);
+      if (kPartial && v == kVectors - 1) {
+        store_first(c + v * kLanes, sums[r][v], rest);
+      } else {
+        store(c + v * kLanes, sums[r][v]);
       }
     }
   }
@@ -55,11 +73,12 @@ void multiply_tile(const Tile& tile) {
 
 template <int kRows>
 void multiply_rows(Tile& tile, int64_t& rows) {
+  const bool is_partial = tile.columns % kLanes != 0;
   for (; rows >= kRows; rows -= kRows) {
     if (tile.columns > kLanes) {
-      multiply_tile<kRows, 2>(tile);
+      is_partial ? multiply_tile<kRows, 2, true>(tile) : multiply_tile<kRows, 2, false>(tile);
     } else {
-      multiply_tile<kRows, 1>(tile);
+      is_partial ? multiply_tile<kRows, 1, true>(tile) : multiply_tile<kRows, 1, false>(tile);
     }
     tile.a += kRows * tile.a_row_stride;
     tile.c += kRows * tile.c_row_stride;

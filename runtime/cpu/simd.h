@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #if defined(__AVX__)
 #include <immintrin.h>
@@ -26,13 +27,11 @@ constexpr int64_t kLanes = kVectorBytes / 4;
 using Vector = float __attribute__((vector_size(kVectorBytes)));
 using IntVector = int32_t __attribute__((vector_size(kVectorBytes)));
 
-inline Vector load(const float* from) {
-  Vector value;
-  std::memcpy(&value, from, sizeof value);
-  return value;
-}
+/// A vector anywhere in an array of floats. (A memcpy means the same; g++ 12 takes it over the stack.)
+using VectorInMemory = float __attribute__((vector_size(kVectorBytes), aligned(4), may_alias));
 
-inline void store(float* to, Vector value) { std::memcpy(to, &value, sizeof value); }
+inline Vector load(const float* from) { return *reinterpret_cast<const VectorInMemory*>(from); }
+inline void store(float* to, Vector value) { *reinterpret_cast<VectorInMemory*>(to) = value; }
 
 /// The first `count` < kLanes floats; the other lanes are 0.
 inline Vector load_first(const float* from, int64_t count) {
@@ -55,6 +54,21 @@ inline void store_first(float* to, Vector value, int64_t count) {
 }
 
 inline Vector broadcast(float value) { return value - Vector{}; }
+
+/// Lanes of 64 bits, in which 32-bit numbers are multiplied.
+using WideVector = uint64_t __attribute__((vector_size(kVectorBytes)));
+
+/// The products of the low halves of the lanes.
+inline WideVector multiply_low_halves(WideVector a, WideVector b) {
+#if defined(__AVX512F__)
+  return reinterpret_cast<WideVector>(
+      _mm512_maskz_mul_epu32(0xff, reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b)));
+#elif defined(__AVX2__)
+  return reinterpret_cast<WideVector>(_mm256_mul_epu32(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
+#else
+  return (a & 0xffffffffU) * (b & 0xffffffffU);
+#endif
+}
 
 /// a * b + c, in one rounding where the instruction set can.
 inline Vector multiply_add(Vector a, Vector b, Vector c) {
@@ -79,28 +93,47 @@ inline Vector square_root(Vector x) {
 #endif
 }
 
-/// The larger lane by lane; b where either is not a number.
-inline Vector maximum(Vector a, Vector b) { return a > b ? a : b; }
+/// The larger and the smaller lane by lane; b where either is not a number.
+inline Vector maximum(Vector a, Vector b) {
+#if defined(__AVX512F__)
+  return _mm512_maskz_max_ps(0xffff, a, b);
+#else
+  return a > b ? a : b;
+#endif
+}
+inline Vector minimum(Vector a, Vector b) {
+#if defined(__AVX512F__)
+  return _mm512_maskz_min_ps(0xffff, a, b);
+#else
+  return a < b ? a : b;
+#endif
+}
 
 inline IntVector bits_of(Vector x) { return std::bit_cast<IntVector>(x); }
 inline Vector from_bits(IntVector x) { return std::bit_cast<Vector>(x); }
 inline Vector magnitude(Vector x) { return from_bits(bits_of(x) & 0x7fffffff); }
 
-/// Sum of the lanes, by halves.
-inline float lane_sum(Vector x) {
-  float lanes[kLanes];
-  store(lanes, x);
-  for (int64_t half = kLanes / 2; half > 0; half /= 2) {
-    for (int64_t i = 0; i < half; ++i) lanes[i] += lanes[i + half];
-  }
-  return lanes[0];
+/// Lane i is lane (i + kShift) % kLanes of x.
+template <int64_t kShift, int64_t... kIndices>
+Vector rotated(Vector x, std::integer_sequence<int64_t, kIndices...>) {
+  return __builtin_shufflevector(x, x, ((kIndices + kShift) % kLanes)...);
 }
 
-inline float lane_max(Vector x) {
-  float largest = x[0];
-  for (int64_t i = 1; i < kLanes; ++i) largest = x[i] > largest ? x[i] : largest;
-  return largest;
+/// All lanes combined, by halves; `combine` is commutative.
+template <int64_t kHalf = kLanes / 2, class Combine>
+float combine_lanes(Vector x, const Combine& combine) {
+  x = combine(x, rotated<kHalf>(x, std::make_integer_sequence<int64_t, kLanes>()));
+  if constexpr (kHalf == 1) {
+    return x[0];
+  } else {
+    return combine_lanes<kHalf / 2>(x, combine);
+  }
 }
+
+inline float lane_sum(Vector x) {
+  return combine_lanes(x, [](Vector a, Vector b) { return a + b; });
+}
+inline float lane_max(Vector x) { return combine_lanes(x, maximum); }
 
 /// out[i] = function(in[i]...) for i < count. `out` may be one of the inputs.
 template <class Function, class... Inputs>

@@ -9,10 +9,11 @@ namespace tpc {
 inline Vector vector_exp(Vector x) {
   // x = n ln 2 + r with |r| <= ln(2)/2; adding and subtracting 1.5 * 2^23 rounds to the nearest integer.
   constexpr float kRound = 12582912.0f;
-  const Vector clamped = x > 88.8f ? broadcast(88.8f) : (x < -87.4f ? broadcast(-87.4f) : x);
-  const Vector shifted = multiply_add(clamped, broadcast(1.44269504f), broadcast(kRound));
+  constexpr float kLowest = -87.3365f;
+  const Vector capped = minimum(broadcast(89.0f), x);
+  const Vector shifted = multiply_add(capped, broadcast(1.44269504f), broadcast(kRound));
   const Vector n = shifted - kRound;
-  Vector r = multiply_add(n, broadcast(-0.693359375f), clamped);
+  Vector r = multiply_add(n, broadcast(-0.693359375f), capped);
   r = multiply_add(n, broadcast(2.12194440e-4f), r);
   // (e^r - 1 - r) / r^2, minimax on the interval (relative error 1.3e-7, 8e-9 of e^r).
   Vector p = broadcast(0.00139017072149f);
@@ -20,12 +21,43 @@ inline Vector vector_exp(Vector x) {
   p = multiply_add(p, r, broadcast(0.0416668482653f));
   p = multiply_add(p, r, broadcast(0.166665773535f));
   p = multiply_add(p, r, broadcast(0.499999995605f));
-  const Vector power = multiply_add(p * r, r, r) + 1.0f;
+  const Vector power = multiply_add(multiply_add(p, r, broadcast(1.0f)), r, broadcast(1.0f));
+#if defined(__AVX512F__)
+  const __mmask16 is_normal = _mm512_cmp_ps_mask(x, broadcast(kLowest), _CMP_NLT_UQ);
+  return _mm512_maskz_scalef_ps(is_normal, power, n);
+#else
   // 2^n as 2^(n/2) * 2^(n - n/2), since n = 128 alone does not fit the exponent.
   const IntVector exponent = bits_of(shifted) - std::bit_cast<int32_t>(kRound);
   const IntVector half = exponent >> 1;
   const Vector result = power * from_bits((half + 127) << 23) * from_bits((exponent - half + 127) << 23);
-  return x < -87.3365f ? Vector{} : result;
+  return x < kLowest ? Vector{} : result;
+#endif
+}
+
+/// out[i] = e^(in[i] - shift) for i < count; returns their sum. `out` may be `in`.
+inline float exp_and_sum(int64_t count, const float* in, float shift, float* out) {
+  Vector sums[2] = {};
+  int64_t i = 0;
+  for (; i + 2 * kLanes <= count; i += 2 * kLanes) {
+    const Vector first = vector_exp(load(in + i) - shift);
+    const Vector second = vector_exp(load(in + i + kLanes) - shift);
+    store(out + i, first);
+    store(out + i + kLanes, second);
+    sums[0] += first;
+    sums[1] += second;
+  }
+  for (; i < count; i += kLanes) {
+    const int64_t rest = count - i;
+    if (rest >= kLanes) {
+      const Vector value = vector_exp(load(in + i) - shift);
+      store(out + i, value);
+      sums[0] += value;
+    } else {
+      store_first(out + i, vector_exp(load_first(in + i, rest) - shift), rest);
+      sums[1] += load_first(out + i, rest);
+    }
+  }
+  return lane_sum(sums[0] + sums[1]);
 }
 
 inline Vector vector_sigmoid(Vector x) { return 1.0f / (1.0f + vector_exp(-x)); }

@@ -104,13 +104,14 @@ TEST_CASE("norms give rows of mean 0 and mean square 1") {
 }
 
 TEST_CASE("embedding answers 0 for ids that are no rows, and its gradient adds repeated rows") {
-  TensorType ids_type{DType::kI32, {4}};
-  GlobalTensor ids{ids_type, {2, -1, 2, 3}};
+  GlobalTensor ids = constant_tensor({DType::kI32, {4}}, 0);
+  ids.data = {2, -1, 2, 3};
   GlobalTensor table = normal({3, 2}, "table");
   GlobalTensor y = run(kEmbeddingOp, {}, {ids, table})[0];
   const std::vector<double>& t = table.data;
   CHECK_EQ(y.data, std::vector<double>{t[4], t[5], 0, 0, t[4], t[5], 0, 0});
-  GlobalTensor dy{{DType::kF32, {4, 2}}, {1, 2, 3, 4, 5, 6, 7, 8}};
+  GlobalTensor dy = constant_tensor({DType::kF32, {4, 2}}, 0);
+  dy.data = {1, 2, 3, 4, 5, 6, 7, 8};
   CHECK_EQ(run(kEmbeddingGradOp, {{"rows", int64_t{3}}}, {ids, dy})[0].data, std::vector<double>{0, 0, 0, 0, 6, 8});
 }
 

@@ -157,6 +157,7 @@ class RandomGraph {
     Shape shape(below(4), static_cast<int64_t>(below(9)));
     ValueId id = add_value(graph, text(), {below(2) == 0 ? DType::kF32 : DType::kI32, shape});
     if (is_placed_) graph.value(id).sharding = sharding();
+    if (below(2) == 0) graph.value(id).dim_names.assign(1 + below(3), text());
     if (below(2) == 0) graph.value(id).local_shape = Shape(below(4), static_cast<int64_t>(below(9)));
     return id;
   }

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "compiler/core/diagnostic.h"
+#include "compiler/ops/op_def.h"
 #include "tests/unit/compiler/plan/sample_plan.h"
 
 namespace tpc {
@@ -25,7 +26,7 @@ std::string mistake(const std::function<void(Plan&)>& edit) {
 
 #define CHECK_MISTAKE(pointer, words, ...)                          \
   do {                                                              \
-    std::string found_ = mistake([](Plan & plan) { __VA_ARGS__; }); \
+    std::string found_ = mistake([](Plan& plan) { __VA_ARGS__; });  \
     CHECK_MESSAGE(found_.starts_with(pointer ": "), found_);        \
     CHECK_MESSAGE(found_.find(words) != std::string::npos, found_); \
   } while (false)
@@ -41,7 +42,8 @@ TEST_CASE("tensors") {
                 plan.tensors[0].sharding = TensorSharding::replicated(plan.mesh));
   CHECK_MISTAKE("/tensors/1/sharding", "names dimension 2", plan.tensors[1].sharding = {{Placement::shard(2)}});
   CHECK_MISTAKE("/tensors/1/sharding", "units change nothing", plan.tensors[1].sharding = {{Placement::shard(0, 3)}});
-  CHECK_MISTAKE("/tensors/1/sharding", "cannot start as a partial sum", plan.tensors[1].sharding = {{Placement::partial()}});
+  CHECK_MISTAKE("/tensors/0/sharding", "cannot start as a partial sum",
+                plan.tensors[0].sharding = {{Placement::partial()}});
   CHECK_MISTAKE("/tensors/3/shape", "each at least 1", plan.tensors[3].type.shape = {4, 0});
   CHECK_MISTAKE("/tensors/3/shape", "each at least 1",
                 plan.tensors[3].type.shape = Shape({int64_t{1} << 40, int64_t{1} << 40}));
@@ -50,11 +52,10 @@ TEST_CASE("tensors") {
   CHECK_MISTAKE("/tensors/3/offset", "outside the arena", plan.tensors[3].offset = INT64_MAX - 63);
   CHECK_MISTAKE("/tensors/3/bytes", "fullest rank holds f32[4, 3], 48 bytes", plan.tensors[3].bytes = 44);
   CHECK_MISTAKE("/tensors/1/offset", "persistent part", plan.persistent_bytes = 192; plan.tensors[2].offset = 0);
-  CHECK_MISTAKE("/tensors/1", "needs the attribute \"std\"",
-                plan.tensors[1].attributes = {{"shape", Shape{6, 8}},
-                                              {"dtype", std::string("f32")},
-                                              {"init", std::string("normal")},
-                                              {"trainable", true}});
+  CHECK_MISTAKE(
+      "/tensors/1", "needs the attribute \"std\"",
+      plan.tensors[1].attributes = {
+          {"shape", Shape{6, 8}}, {"dtype", std::string("f32")}, {"init", std::string("normal")}, {"trainable", true}});
   CHECK_MISTAKE("/tensors/1/attributes", "unknown", plan.tensors[1].attributes.set("init", std::string("norml")));
   CHECK_MISTAKE("/tensors/1/attributes", "declare f32[6, 9]", plan.tensors[1].attributes.set("shape", Shape{6, 9}));
 }
@@ -65,7 +66,8 @@ TEST_CASE("steps") {
   CHECK_MISTAKE("/steps/1/results", "makes 1 results, found 0", plan.steps[1].results = {});
   CHECK_MISTAKE("/steps/0", "needs the attribute \"einsum\"", plan.steps[0].attributes = {});
   CHECK_MISTAKE("/steps/0/attributes/einsum", "is a text, found 3", plan.steps[0].attributes.set("einsum", int64_t{3}));
-  CHECK_MISTAKE("/steps/0/attributes/einsums", "did you mean \"einsum\"?", plan.steps[0].attributes.set("einsums", true));
+  CHECK_MISTAKE("/steps/0/attributes/einsums", "did you mean \"einsum\"?",
+                plan.steps[0].attributes.set("einsums", true));
   CHECK_MISTAKE("/steps/0", "contract \"fc1\"", plan.steps[0].attributes.set("einsum", std::string("bh,hf->bf")));
   CHECK_MISTAKE("/steps/1", "f32[4, 6]", plan.tensors[4].type.shape = {2, 6});
   CHECK_MISTAKE("/steps/1", "", plan.steps[1].attributes.set("function", std::string("golu")));
@@ -73,7 +75,8 @@ TEST_CASE("steps") {
 
 TEST_CASE("shardings that an op does not allow") {
   CHECK_MISTAKE("/steps/0", "does not allow the placements [R], [S(0)] -> [R]; these operands give [S(1)]",
-                plan.tensors[3].sharding = {{Placement::replicate()}}; plan.tensors[3].bytes = 96);
+                plan.tensors[3].sharding = {{Placement::replicate()}};
+                plan.tensors[3].bytes = 96);
   // A partial sum may not meet what is not linear.
   CHECK_MISTAKE("/steps/3", "does not allow", plan.steps.erase(plan.steps.begin() + 3); plan.steps[3].operands = {5});
   // The weights of a row-parallel layer, split by rows instead.
@@ -99,10 +102,10 @@ TEST_CASE("a gather of an outer axis under a split inner one is refused") {
   plan.steps[3].attributes.set("axes", std::vector<int64_t>{1});
   check_plan(plan, "plan.json");
   // x [4, 8] by [S(0), S(0)] gathered over dp first: the blocks of rank (0, 1) and (1, 1) are not neighbours.
-  plan.tensors.push_back(sample_tensor("x.split", {4, 8}, {Placement::shard(0), Placement::shard(0)},
-                                       TensorRole::kActivation, 832, 32));
-  plan.tensors.push_back(sample_tensor("x.half", {4, 8}, {Placement::replicate(), Placement::shard(0)},
-                                       TensorRole::kActivation, 896, 64));
+  plan.tensors.push_back(
+      sample_tensor("x.split", {4, 8}, {Placement::shard(0), Placement::shard(0)}, TensorRole::kActivation, 832, 32));
+  plan.tensors.push_back(
+      sample_tensor("x.half", {4, 8}, {Placement::replicate(), Placement::shard(0)}, TensorRole::kActivation, 896, 64));
   plan.arena_bytes = 960;
   PlanStep slice = plan.steps[3];
   slice.op = OpKind::kLocalSlice;
@@ -122,7 +125,8 @@ TEST_CASE("a gather of an outer axis under a split inner one is refused") {
 
 TEST_CASE("order of steps") {
   CHECK_MISTAKE("/steps/0/operands/0", "which no earlier step makes", std::swap(plan.steps[0], plan.steps[1]));
-  CHECK_MISTAKE("/steps/2/results/0", "made a second time; step 1 did", plan.steps.insert(plan.steps.begin() + 1, plan.steps[1]));
+  CHECK_MISTAKE("/steps/2/results/0", "made a second time; step 1 did",
+                plan.steps.insert(plan.steps.begin() + 1, plan.steps[1]));
   CHECK_MISTAKE("/outputs", "no output is named \"loss\"", plan.outputs.clear());
   CHECK_MISTAKE("/outputs/loss", "replicated f32 scalar", plan.outputs["loss"] = 5);
   CHECK_MISTAKE("/outputs/loss", "no tensor 8", plan.outputs["loss"] = 8);
@@ -130,8 +134,8 @@ TEST_CASE("order of steps") {
 
 TEST_CASE("an update is the last use of its target") {
   auto with_update = [](Plan& plan, bool in_place) {
-    plan.tensors.push_back(sample_tensor("fc1.next", {6, 8}, {Placement::shard(0)}, TensorRole::kOther,
-                                         in_place ? 128 : 832, 96));
+    plan.tensors.push_back(
+        sample_tensor("fc1.next", {6, 8}, {Placement::shard(0)}, TensorRole::kOther, in_place ? 128 : 832, 96));
     plan.arena_bytes = 960;
     PlanStep scale;
     scale.op = OpKind::kScale;
@@ -175,8 +179,8 @@ TEST_CASE("no buffer is overwritten while it is needed") {
 
 TEST_CASE("reshapes share a buffer with what they reshape, as long as nobody writes over it") {
   auto with_reshape = [](Plan& plan) {
-    plan.tensors.push_back(
-        sample_tensor("fc2.flat", {32}, {Placement::replicate()}, TensorRole::kActivation, plan.tensors[6].offset, 128));
+    plan.tensors.push_back(sample_tensor("fc2.flat", {32}, {Placement::replicate()}, TensorRole::kActivation,
+                                         plan.tensors[6].offset, 128));
     PlanStep reshape;
     reshape.op = OpKind::kReshape;
     reshape.operands = {6};

@@ -40,9 +40,10 @@ TEST_CASE("a plan reads back as it was written") {
 
 TEST_CASE("attributes keep their types") {
   Plan plan = sample_plan();
-  plan.tensors[1].attributes = {{"shape", Shape{6, 8}},   {"dtype", std::string("f32")}, {"init", std::string("constant")},
-                                {"value", 1.0},           {"trainable", false},          {"std", 1e-300},
-                                {"bound", 0.1 + 0.2}};
+  plan.tensors[1].attributes = {
+      {"shape", Shape{6, 8}}, {"dtype", std::string("f32")}, {"init", std::string("constant")},
+      {"value", 1.0},         {"trainable", false},          {"std", 1e-300},
+      {"bound", 0.1 + 0.2}};
   Plan back = read_plan(write_plan(plan), "plan.json");
   CHECK(back.tensors[1].attributes == plan.tensors[1].attributes);
 }
@@ -58,9 +59,10 @@ TEST_CASE("one line a tensor and a step") {
   std::string text = write_plan(sample_plan());
   CHECK(text.find("    {\"name\": \"fc1\", \"dtype\": \"f32\", \"shape\": [4, 6], \"sharding\": \"[S(1)]\", \"role\": "
                   "\"activation\", \"offset\": 384, \"bytes\": 48},\n") != std::string::npos);
-  CHECK(text.find("    {\"op\": \"contract\", \"operands\": [\"x\", \"fc1.weight\"], \"results\": [\"fc1\"], "
-                  "\"attributes\": {\"einsum\": \"bh,fh->bf\"}, \"phase\": \"forward\", \"layer\": \"fc1\", \"origin\": "
-                  "\"/layers/0\"},\n") != std::string::npos);
+  CHECK(
+      text.find("    {\"op\": \"contract\", \"operands\": [\"x\", \"fc1.weight\"], \"results\": [\"fc1\"], "
+                "\"attributes\": {\"einsum\": \"bh,fh->bf\"}, \"phase\": \"forward\", \"layer\": \"fc1\", \"origin\": "
+                "\"/layers/0\"},\n") != std::string::npos);
 }
 
 TEST_CASE("what is not a plan is refused") {
@@ -86,12 +88,14 @@ TEST_CASE("every malformed part has its place") {
   const Case cases[] = {
       {"\"arena_bytes\"", "\"arena_byte\"", "/arena_byte", "did you mean \"arena_bytes\"?"},
       {"\"mesh\": \"[tp=2]\"", "\"mesh\": \"[tp=0]\"", "/mesh", "malformed"},
-      {"\"dtype\": \"f32\", \"shape\": [4, 8]", "\"dtype\": \"f33\", \"shape\": [4, 8]", "/tensors/0/dtype", "unknown dtype"},
+      {"\"dtype\": \"f32\", \"shape\": [4, 8]", "\"dtype\": \"f33\", \"shape\": [4, 8]", "/tensors/0/dtype",
+       "unknown dtype"},
       {"\"shape\": [6, 8]", "\"shape\": [6, \"8\"]", "/tensors/1/shape/1", "wanted an integer, found a text"},
       {"\"[S(0)]\"", "\"[S(zero)]\"", "/tensors/1/sharding", "malformed"},
       {"\"role\": \"input\"", "\"role\": \"inputs\"", "/tensors/0/role", "unknown role"},
       {"\"op\": \"unary\"", "\"op\": \"unry\"", "/steps/1/op", "did you mean \"unary\"?"},
-      {"\"operands\": [\"fc1\"]", "\"operands\": [\"fc3\"]", "/steps/1/operands/0", "no tensor is named \"fc3\"; did you mean"},
+      {"\"operands\": [\"fc1\"]", "\"operands\": [\"fc3\"]", "/steps/1/operands/0",
+       "no tensor is named \"fc3\"; did you mean"},
       {"\"phase\": \"forward\"", "\"phase\": \"front\"", "/steps/0/phase", "unknown phase"},
       {"\"offset\": 384", "\"offset\": 384.5", "/tensors/3/offset", "found a number with a fraction"},
       {"\"offset\": 384", "\"offset\": 18446744073709551615", "/tensors/3/offset", "does not fit"},

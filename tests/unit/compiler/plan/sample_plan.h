@@ -18,8 +18,11 @@ inline PlanTensor sample_tensor(std::string name, Shape shape, std::vector<Place
 }
 
 inline Attributes sample_parameter(Shape shape) {
-  return {{"shape", std::move(shape)}, {"dtype", std::string("f32")}, {"init", std::string("normal")},
-          {"std", 0.02},               {"trainable", true}};
+  return {{"shape", std::move(shape)},
+          {"dtype", std::string("f32")},
+          {"init", std::string("normal")},
+          {"std", 0.02},
+          {"trainable", true}};
 }
 
 /// Tensors: 0 x, 1 fc1.weight, 2 fc2.weight, 3 fc1, 4 act, 5 fc2, 6 fc2@[R], 7 loss.

@@ -30,6 +30,7 @@ TEST_CASE("numbers as people read them") {
   CHECK(count_text(426624) == "427 k");
   CHECK(phi_text(2) == "2Φ");
   CHECK(phi_text(0) == "0");
+  CHECK(phi_text(1e-9) == "~0");
   CHECK(phi_text(1.0 / 32) == "0.03125Φ");
 }
 
