@@ -217,8 +217,14 @@ std::vector<std::string> flags_of(const CLI::App& app) {
 /// CLI11's words for an error, in the house's form.
 std::string message_of(const CLI::ParseError& error) {
   std::string text = error.what();
-  if (!text.empty() && text[0] >= 'A' && text[0] <= 'Z' && (text.size() < 2 || text[1] < 'A' || text[1] > 'Z')) {
-    text[0] = static_cast<char>(text[0] - 'A' + 'a');
+  std::string name = text.substr(0, text.find(':'));
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
+    bool is_repeated = text.find("received") != std::string::npos;
+    return name + (is_repeated ? " is given more than once" : " wants a value");
+  }
+  if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) return text;  // "MODEL is required"
+  if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr) {
+    return fmt::format("a flag without a value was given one: {}", text.substr(text.find(':') + 2));
   }
   return text;
 }

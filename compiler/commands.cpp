@@ -61,15 +61,15 @@ std::string summary(const Plan& plan, const std::string& path) {
 std::string read_file(const std::string& path) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) {
-    throw UserError(SourceLoc{}, fmt::format("cannot read \"{}\": it is a folder", path));
+    throw UserError(SourceLoc{path, ""}, "this is a folder; wanted a file");
   }
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   if (file) text << file.rdbuf();
   if (!file) {
-    throw UserError(SourceLoc{},
-                    fmt::format("cannot read \"{}\": {}", path, errno != 0 ? std::strerror(errno) : "empty"));
+    throw UserError(SourceLoc{path, ""},
+                    fmt::format("cannot be read: {}", errno != 0 ? std::strerror(errno) : "it is empty"));
   }
   return text.str();
 }

@@ -10,34 +10,39 @@
 namespace tpc {
 namespace {
 
-bool any_axis(const TensorSharding& sharding, bool (Placement::*predicate)() const) {
-  for (const Placement& placement : sharding.placements) {
-    if ((placement.*predicate)()) return true;
-  }
-  return false;
+std::string wanted_by(const Node& user) {
+  if (user.op == OpKind::kUpdate) return "the parameter at rest";
+  if (user.op == OpKind::kOutput) return fmt::format("output \"{}\"", user.attributes.get_string("name"));
+  if (user.layer == "optimizer") return "the gradient norm";
+  return fmt::format("\"{}\" ({})", user.layer, op_def(user.op).name);
 }
 
-/// Who made the placement and who wants the other, in words.
-std::string reason(const Graph& graph, const Node* producer, const Node& user, const TensorSharding& from,
-                   const TensorSharding& to) {
-  std::string made_by = producer == nullptr ? std::string("the input") : fmt::format("\"{}\"", producer->layer);
-  std::string action(op_def(user.op).name);
-  std::string wanted_by = user.layer == "optimizer" ? "the gradient norm" : fmt::format("\"{}\" ({})", user.layer, action);
-  if (user.op == OpKind::kUpdate) wanted_by = "the parameter at rest";
-  if (user.op == OpKind::kOutput) wanted_by = fmt::format("output \"{}\"", user.attributes.get_string("name"));
-  bool was_partial = any_axis(from, &Placement::is_partial);
-  bool stays_partial = any_axis(to, &Placement::is_partial);
-  if (was_partial && !stays_partial) {
-    const char* what = user.phase == Phase::kOptimizer ? "the gradient" : "the result";
-    if (user.op == OpKind::kOutput || user.phase != Phase::kOptimizer) what = "the result";
-    const char* form = any_axis(to, &Placement::is_shard) ? "its block of the whole sum" : "the whole sum";
-    return fmt::format("each rank holds a part of {} of {}; {} needs {}", what, made_by, wanted_by, form);
+/// Who made the placement and who wants the other, in words; only axes that change count.
+std::string reason(const Value& value, const Node& producer, const Node& user, const TensorSharding& to) {
+  bool sums = false;
+  bool splits = false;
+  bool gathers = false;
+  std::string split_by;
+  for (size_t axis = 0; axis < to.placements.size(); ++axis) {
+    const Placement& before = value.sharding.placements[axis];
+    const Placement& after = to.placements[axis];
+    if (before == after) continue;
+    sums = sums || (before.is_partial() && !after.is_partial());
+    splits = splits || after.is_shard();
+    gathers = gathers || (before.is_shard() && after.is_replicate());
+    if (before.is_shard()) split_by = dim_name(value, before.dim);
   }
-  if (any_axis(from, &Placement::is_shard) && to.is_replicated()) {
-    return fmt::format("{} leaves it split; {} needs it whole", made_by, wanted_by);
+  if (sums) {
+    bool gradient = user.phase == Phase::kOptimizer && user.op != OpKind::kOutput;
+    return fmt::format("each rank holds a part of the sum that is {}\"{}\"; {} needs {}",
+                       gradient ? "the gradient of " : "", producer.layer, wanted_by(user),
+                       splits ? "its block of the whole" : "the whole");
   }
-  (void)graph;
-  return fmt::format("{} leaves it as {}; {} needs {}", made_by, to_string(from), wanted_by, to_string(to));
+  if (gathers && !splits) {
+    return fmt::format("\"{}\" leaves it split by {}; {} needs it whole", producer.layer, split_by, wanted_by(user));
+  }
+  return fmt::format("\"{}\" leaves it as {}; {} needs {}", producer.layer, to_string(value.sharding), wanted_by(user),
+                     to_string(to));
 }
 
 }  // namespace
@@ -58,7 +63,7 @@ Graph insert_redistributes(Graph graph, const PassContext& context) {
       auto [entry, is_new] = converted.try_emplace({operand, wanted});
       if (is_new) {
         const TensorSharding from = graph.value(operand).sharding;
-        int made_by = producer[operand.position()];
+        const Node& made_by = source[static_cast<size_t>(producer[operand.position()])];
         Node move;
         move.op = OpKind::kRedistribute;
         move.layer = node.layer;
@@ -66,10 +71,11 @@ Graph insert_redistributes(Graph graph, const PassContext& context) {
         move.phase = node.phase;
         move.operands = {operand};
         move.operand_shardings = {from};
-        move.why = reason(graph, made_by < 0 ? nullptr : &source[static_cast<size_t>(made_by)], node, from, wanted);
+        move.why = reason(graph.value(operand), made_by, node, wanted);
         ValueId result = add_value(graph, fmt::format("{}@{}", graph.value(operand).name, to_string(wanted)),
                                    graph.value(operand).type);
         graph.value(result).sharding = wanted;
+        graph.value(result).dim_names = graph.value(operand).dim_names;
         move.results = {result};
         graph.nodes.push_back(std::move(move));
         entry->second = result;

@@ -154,10 +154,10 @@ void walk_data_axis(AxisState& state, const PassContext& context, const std::vec
       const Shape& shape = graph.value(node.results[0]).type.shape;
       if (!shape.empty() && shape[0] < state.size()) {
         context.diagnostics.error(
-            graph.loc(node), fmt::format("batch of \"{}\" does not split over axis \"{}\": wanted at least {}, found {}; "
-                                         "{}=1 to {} work",
-                                         graph.value(node.results[0]).name, graph.mesh.axes()[state.axis()].name,
-                                         state.size(), shape[0], graph.mesh.axes()[state.axis()].name, shape[0]));
+            graph.loc(node), fmt::format("the batch of \"{}\" is split over the data axis ({} rows), too few for dp {}: every rank "
+                                         "needs at least one; {}",
+                                         graph.value(node.results[0]).name, shape[0], state.size(),
+                                         shape[0] == 1 ? "only dp 1 works" : fmt::format("dp 1 to {} work", shape[0])));
       }
       state.set_made(node.results[0], shape.empty() ? Placement::replicate() : Placement::shard(0));
       continue;

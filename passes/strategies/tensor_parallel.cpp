@@ -129,11 +129,10 @@ void TensorParallelRules::report_too_small(size_t node, ValueId value, int64_t d
   const Value& split = graph.value(value);
   int64_t blocks = split.type.shape[static_cast<size_t>(dim)] / unit;
   std::string units = unit == 1 ? "" : fmt::format(" in units of {}", unit);
+  std::string works = blocks == 1 ? fmt::format("only {} 1 works", axis) : fmt::format("{} 1 to {} work", axis, blocks);
   diagnostics_.error(graph.loc(source),
-                     fmt::format("\"{}\" is split by {}, and {} {}{} are too few for {} {}: every rank needs at least "
-                                 "one; {} 1 to {} work",
-                                 source.layer, dim_name(split, dim), blocks, dim_name(split, dim), units, axis, wanted,
-                                 axis, blocks));
+                     fmt::format("\"{}\" is split by {} ({}{}), too few for {} {}: every rank needs at least one; {}",
+                                 source.layer, dim_name(split, dim), blocks, units, axis, wanted, works));
 }
 
 }  // namespace tpc

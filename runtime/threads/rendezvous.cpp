@@ -7,10 +7,12 @@
 namespace tpc {
 namespace {
 
-// Waking a sleeping thread takes 5 to 50 us, so watching pays for about that long; much longer and a stalled peer would
-// burn a core that another process could use.
-constexpr auto kWatchTime = std::chrono::microseconds(200);
-constexpr int kPausesPerClockRead = 32;
+// Waking a sleeping thread takes 5 to 50 us, so watching pays for about that long.
+constexpr auto kWatchTime = std::chrono::microseconds(50);
+// Where the peers' cores are taken by other work, watching keeps the peers from running. After a failure the next
+// 2^failures - 1 arrivals do without; this bounds the exponent.
+constexpr int kMaxFailures = 7;
+constexpr int kPausesPerClockRead = 16;
 
 void pause_core() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -32,15 +34,23 @@ bool Rendezvous::have_arrived(uint64_t count) const {
   return true;
 }
 
-bool Rendezvous::watch(uint64_t count) const {
+bool Rendezvous::watch(Slot& slot, uint64_t count) const {
+  if (slot.num_unwatched > 0) {
+    --slot.num_unwatched;
+    return false;
+  }
   auto until = std::chrono::steady_clock::now() + kWatchTime;
   do {
     for (int i = 0; i < kPausesPerClockRead; ++i) {
-      if (have_arrived(count)) return true;
+      if (have_arrived(count)) {
+        slot.num_failures = 0;
+        return true;
+      }
       pause_core();
     }
-    if (ended_.load(std::memory_order_acquire)) return false;
-  } while (std::chrono::steady_clock::now() < until);
+  } while (std::chrono::steady_clock::now() < until && !ended_.load(std::memory_order_acquire));
+  if (slot.num_failures < kMaxFailures) ++slot.num_failures;
+  slot.num_unwatched = (1 << slot.num_failures) - 1;
   return false;
 }
 
@@ -56,7 +66,7 @@ void Rendezvous::arrive(size_t member, const Announcement& announcement) {
     if (sleepers_.load(std::memory_order_seq_cst) > 0) wake();
     return;
   }
-  if (options_.spin && watch(count)) return;
+  if (options_.spin && watch(slot, count)) return;
 
   std::unique_lock lock(mutex_);
   sleepers_.fetch_add(1, std::memory_order_seq_cst);

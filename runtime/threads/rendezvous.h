@@ -57,10 +57,13 @@ class Rendezvous {
   struct alignas(128) Slot {
     std::atomic<uint64_t> arrivals{0};
     std::atomic<const Announcement*> announcement{nullptr};
+    // The member's own: how often watching has failed in a row, and how many arrivals it is still left out for that.
+    int num_failures = 0;
+    int num_unwatched = 0;
   };
 
   bool have_arrived(uint64_t count) const;
-  bool watch(uint64_t count) const;
+  bool watch(Slot& slot, uint64_t count) const;
   [[noreturn]] void throw_missing(size_t member, uint64_t count) const;
 
   std::vector<int64_t> ranks_;

@@ -48,11 +48,13 @@ void check_volume(const Report& report, const std::vector<std::string>& layers, 
   CHECK(found.collectives == collectives);
 }
 
+/// The ring formula, and that exact bytes are the same wherever the blocks are even (a scalar's are not).
 void check_ring(const Report& report) {
   for (const CollectiveRow& row : report.collectives) {
     double n = static_cast<double>(row.group_size);
     CAPTURE(row.tensor);
     CHECK(row.ring_bytes == doctest::Approx(row.volume_elements * (n - 1) / n * 4));
+    if (row.elements % row.group_size != 0) continue;
     CHECK(static_cast<double>(row.received_bytes_max) == doctest::Approx(row.ring_bytes));
     CHECK(row.received_bytes_min == row.received_bytes_max);
   }
