@@ -13,13 +13,13 @@ namespace {
 std::string wanted_by(const Node& user) {
   if (user.op == OpKind::kUpdate) return "the parameter at rest";
   if (user.op == OpKind::kOutput) return fmt::format("output \"{}\"", user.attributes.get_string("name"));
-  if (user.layer == "optimizer") return "the gradient norm";
   return fmt::format("\"{}\" ({})", user.layer, op_def(user.op).name);
 }
 
 /// Who made the placement and who wants the other, in words; only axes that change count.
 std::string reason(const Value& value, const Node& producer, const Node& user, const TensorSharding& to) {
   bool sums = false;
+  bool maximum = false;
   bool splits = false;
   bool gathers = false;
   std::string split_by;
@@ -28,10 +28,15 @@ std::string reason(const Value& value, const Node& producer, const Node& user, c
     const Placement& after = to.placements[axis];
     if (before == after) continue;
     sums = sums || (before.is_partial() && !after.is_partial());
+    maximum = maximum || (before.is_partial() && before.reduce == ReduceOp::kMax);
     splits = splits || after.is_shard();
     gathers = gathers || (before.is_shard() && after.is_replicate());
     if (before.is_shard()) split_by = dim_name(value, before.dim);
   }
+  if (maximum) {
+    return fmt::format("each rank has the maximum of its block only; {} needs the largest of all", wanted_by(user));
+  }
+  if (sums && user.layer == "optimizer") return "each rank has the squares of its own gradients; the norm needs all";
   if (sums) {
     bool gradient = user.phase == Phase::kOptimizer && user.op != OpKind::kOutput;
     return fmt::format("each rank holds a part of the sum that is {}\"{}\"; {} needs {}",
