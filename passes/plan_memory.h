@@ -12,9 +12,6 @@
 
 namespace tpc {
 
-/// Offsets are multiples of this many bytes.
-inline constexpr int64_t kBufferAlignment = 64;
-
 void plan_memory(Plan& plan);
 
 }  // namespace tpc

@@ -3,14 +3,15 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
+#include <cstring>
 #include <map>
 #include <new>
+#include <optional>
 #include <string>
 
 #include "compiler/core/check.h"
@@ -32,7 +33,7 @@ constexpr int kDeviceError = 69;
 constexpr int kOurError = 70;
 
 constexpr const char* kHelp = R"(usage: tprun PLAN [options]
-Trains the model of a plan that `tpc shard MODEL -o PLAN` wrote, one thread a rank and more.
+Trains the model of a plan, which `tpc shard MODEL -o PLAN` writes.
 
   --data fixed|FILE  one random batch over and over (default), a text as bytes, or a .bin
                      file of uint16 tokens; targets are the tokens one further on
@@ -126,6 +127,11 @@ std::optional<Options> parse_command_line(int argc, char** argv) {
   app.add_flag("-h,--help", wants_help);
   try {
     app.parse(argc, argv);
+  } catch (const CLI::ArgumentMismatch& error) {
+    // The flag stands before the colon.
+    std::string text = error.what();
+    bool is_repeated = text.find("received") != std::string::npos;
+    throw UsageError{text.substr(0, text.find(':')) + (is_repeated ? ": given more than once" : ": needs a value")};
   } catch (const CLI::ParseError& error) {
     throw UsageError{error.what()};
   }

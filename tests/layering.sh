@@ -34,6 +34,7 @@ find compiler passes runtime tests benchmarks -type f \
         allow("tests/" tests[i], everything)
       }
       allow("benchmarks", everything)
+      allow("benchmarks/micro", everything)
     }
 
     function allow(folder, others,   count, names, i) {

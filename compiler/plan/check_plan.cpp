@@ -65,10 +65,10 @@ bool check_type(const Plan& plan, int index, PlanIssues& issues) {
 
 void check_buffer(const Plan& plan, int index, PlanIssues& issues) {
   const PlanTensor& tensor = plan.tensors[position(index)];
-  if (tensor.offset < 0 || tensor.offset % kOffsetAlignment != 0) {
+  if (tensor.offset < 0 || tensor.offset % kBufferAlignment != 0) {
     issues.tensor(
         index, "/offset",
-        fmt::format("offset {} of \"{}\" is not a multiple of {}", tensor.offset, tensor.name, kOffsetAlignment));
+        fmt::format("offset {} of \"{}\" is not a multiple of {}", tensor.offset, tensor.name, kBufferAlignment));
   }
   Shape fullest = fullest_shape(tensor.type.shape, tensor.sharding, plan.mesh);
   int64_t needed = byte_size(TensorType{tensor.type.dtype, fullest});

@@ -22,7 +22,4 @@ namespace tpc {
 ///             a later one reads, except where the op may work in place or only changes the shape.
 void check_plan(const Plan& plan, const std::string& file);
 
-/// Alignment of offsets in the arena.
-constexpr int64_t kOffsetAlignment = 64;
-
 }  // namespace tpc

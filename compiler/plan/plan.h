@@ -13,6 +13,9 @@
 
 namespace tpc {
 
+/// Offsets in the arena are multiples of this many bytes.
+inline constexpr int64_t kBufferAlignment = 64;
+
 enum class TensorRole : uint8_t { kInput, kParameter, kState, kActivation, kGradient, kOther };
 
 /// "input", "parameter", "state", "activation", "gradient", "other".

@@ -52,8 +52,8 @@ TEST_CASE("layers: linear keeps the natural dimensions of its weight") {
 }
 
 TEST_CASE("layers: initializers and frozen weights") {
-  Graph graph = expand(R"({"name": "y", "op": "linear", "input": "x", "out": "hidden", "bias": true, "trainable": false,
-                           "init": {"uniform": "1/sqrt(heads)"}, "bias_init": {"constant": -2}})");
+  Graph graph = expand(R"json({"name": "y", "op": "linear", "input": "x", "out": "hidden", "bias": true, "trainable": false,
+                           "init": {"uniform": "1/sqrt(heads)"}, "bias_init": {"constant": -2}})json");
   const Attributes& weight = maker(graph, "y.weight").attributes;
   CHECK(weight.get_string("init") == "uniform");
   CHECK(weight.get_double("bound") == 0.5);
@@ -105,11 +105,11 @@ TEST_CASE("layers: attention, fused and with grouped heads") {
 }
 
 TEST_CASE("layers: element by element") {
-  Graph graph = expand(R"({"name": "a", "op": "gelu", "input": "x", "approximate": "tanh"}, {"name": "b", "op": "silu", "input": "a"},
+  Graph graph = expand(R"json({"name": "a", "op": "gelu", "input": "x", "approximate": "tanh"}, {"name": "b", "op": "silu", "input": "a"},
     {"name": "c", "op": "relu", "input": "b"}, {"name": "d", "op": "gelu", "input": "c"}, {"name": "e", "op": "gelu_tanh", "input": "d"},
     {"name": "f", "op": "tanh", "input": "e"}, {"name": "g", "op": "sigmoid", "input": "f"}, {"name": "s", "op": "softmax", "input": "g"},
     {"name": "h", "op": "scale", "input": "s", "factor": "1/sqrt(heads)"}, {"name": "i", "op": "dropout", "input": "h", "rate": 0.1},
-    {"name": "j", "op": "add", "inputs": ["i", "h", "x"]}, {"name": "y", "op": "multiply", "inputs": ["j", "x"]})");
+    {"name": "j", "op": "add", "inputs": ["i", "h", "x"]}, {"name": "y", "op": "multiply", "inputs": ["j", "x"]})json");
   CHECK(maker(graph, "a").attributes.get_string("function") == "gelu_tanh");
   CHECK(maker(graph, "d").attributes.get_string("function") == "gelu");
   CHECK(maker(graph, "e").attributes.get_string("function") == "gelu_tanh");
@@ -156,11 +156,11 @@ TEST_CASE("layers: cross entropy never makes more than a few numbers a token") {
 }
 
 TEST_CASE("layers: annotations are resolved on the layer's main node") {
-  Graph graph = expand(R"(
+  Graph graph = expand(R"json(
     {"name": "q", "op": "linear", "input": "x", "out": [3, "heads", "head_dim"], "bias": true, "shard": {"weight": "S(heads)", "output": "S(3)", "input": "R"}},
     {"name": "a", "op": "attention", "input": "q", "shard": "replicate"},
     {"name": "o", "op": "linear", "input": "a", "contract": ["heads", "head_dim"], "out": "hidden", "shard": "row"},
-    {"name": "y", "op": "layer_norm", "input": "o", "shard": {"input": "S(seq)", "weight": "R"}})");
+    {"name": "y", "op": "layer_norm", "input": "o", "shard": {"input": "S(seq)", "weight": "R"}})json");
   const Annotation& q = maker(graph, "q.product").annotation;
   CHECK(q.layer == "");
   CHECK(q.uses == std::vector<std::pair<std::string, Placement>>{
