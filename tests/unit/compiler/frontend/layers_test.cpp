@@ -34,7 +34,12 @@ const Node& maker(const Graph& graph, const std::string& name) {
   return graph.nodes[0];
 }
 
-Shape shape(const Graph& graph, const std::string& name) { return graph.value(maker(graph, name).results[0]).type.shape; }
+Shape shape(const Graph& graph, const std::string& name) {
+  for (ValueId result : maker(graph, name).results) {
+    if (graph.value(result).name == name) return graph.value(result).type.shape;
+  }
+  return {};
+}
 
 TEST_CASE("layers: linear keeps the natural dimensions of its weight") {
   Graph graph = expand(R"({"name": "q", "op": "linear", "input": "x", "out": [3, "heads", "head_dim"], "bias": true},
