@@ -1,10 +1,5 @@
 #include "passes/assign_shardings.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <algorithm>
-
 #include "compiler/core/check.h"
 #include "compiler/ops/op_def.h"
 #include "passes/strategies/strategy.h"

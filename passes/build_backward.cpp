@@ -4,15 +4,17 @@
 
 #include "compiler/core/check.h"
 #include "compiler/ops/op_def.h"
+#include "passes/node_appender.h"
 
 namespace tpc {
 namespace {
 
 class Differentiator final : public GradBuilder {
  public:
-  explicit Differentiator(Graph& graph) : graph_(graph) {
+  Differentiator(Graph& graph, NodeAppender& appender) : graph_(graph), appender_(appender) {
     contributions_.resize(graph.values.size());
     final_.resize(graph.values.size());
+    is_named_.resize(graph.values.size(), false);
     mark_needed();
   }
 
@@ -84,9 +86,8 @@ class Differentiator final : public GradBuilder {
       total = append(OpKind::kAdd, parts, {}, "sum")[0];
     }
     // The same tensor can be the gradient of several values (an addition passes it on): it keeps its first name.
-    std::string& name = graph_.value(total).name;
-    std::string wanted = "grad." + graph_.value(value).name;
-    if (!name.starts_with("grad.")) name = wanted;
+    if (!is_named_[total.position()]) appender_.rename(total, "grad." + graph_.value(value).name);
+    is_named_[total.position()] = true;
     final_[value.position()] = total;
   }
 
@@ -98,30 +99,33 @@ class Differentiator final : public GradBuilder {
     node.phase = Phase::kBackward;
     node.operands = std::move(operands);
     node.attributes = std::move(attributes);
-    std::vector<TensorType> types = op_def(op).infer_types({node.attributes, operand_types(graph_, node), {}});
-    for (const TensorType& result_type : types) {
-      node.results.push_back(add_value(graph_, fmt::format("{}.{}~{}", node_.layer, what, counter_++), result_type));
-    }
+    // Temporary names, until it is known what they are the gradients of.
+    std::vector<std::string> names;
+    size_t num_results = op_def(op).infer_types({node.attributes, operand_types(graph_, node), {}}).size();
+    for (size_t i = 0; i < num_results; ++i) names.push_back(fmt::format("{}.{}~{}", node_.layer, what, counter_++));
+    std::vector<ValueId> results = appender_.append(std::move(node), names);
     contributions_.resize(graph_.values.size());
     final_.resize(graph_.values.size());
     needed_.resize(graph_.values.size(), false);
-    std::vector<ValueId> results = node.results;
-    graph_.nodes.push_back(std::move(node));
+    is_named_.resize(graph_.values.size(), false);
     return results;
   }
 
   Graph& graph_;
+  NodeAppender& appender_;
   Node node_;
   std::vector<std::vector<ValueId>> contributions_;
   std::vector<ValueId> final_;
   std::vector<bool> needed_;
+  std::vector<bool> is_named_;
   int64_t counter_ = 0;
 };
 
 /// Appends the optimizer: norm and clip coefficient (when asked for), then one update a parameter.
 class OptimizerBuilder {
  public:
-  OptimizerBuilder(Graph& graph, const OptimizerSettings& settings) : graph_(graph), settings_(settings) {}
+  OptimizerBuilder(const Graph& graph, NodeAppender& appender, const OptimizerSettings& settings)
+      : graph_(graph), appender_(appender), settings_(settings) {}
 
   struct Trained {
     ValueId parameter;
@@ -194,15 +198,11 @@ class OptimizerBuilder {
     node.phase = Phase::kOptimizer;
     node.operands = std::move(operands);
     node.attributes = std::move(attributes);
-    std::vector<TensorType> types = op_def(op).infer_types({node.attributes, operand_types(graph_, node), {}});
-    TPC_CHECK(types.size() == names.size(), "{} makes {} results, {} names", op_def(op).name, types.size(), names.size());
-    for (size_t i = 0; i < types.size(); ++i) node.results.push_back(add_value(graph_, names[i], types[i]));
-    std::vector<ValueId> results = node.results;
-    graph_.nodes.push_back(std::move(node));
-    return results;
+    return appender_.append(std::move(node), names);
   }
 
-  Graph& graph_;
+  const Graph& graph_;
+  NodeAppender& appender_;
   const OptimizerSettings& settings_;
   ValueId coefficient_;
 };
@@ -216,7 +216,8 @@ Graph build_backward(Graph graph, const PassContext& context) {
     const Node& node = graph.nodes[i];
     if (node.op == OpKind::kParameter && node.attributes.get_bool("trainable")) parameters.push_back(i);
   }
-  Differentiator differentiator(graph);
+  NodeAppender appender(graph);
+  Differentiator differentiator(graph, appender);
   differentiator.run();
 
   std::vector<OptimizerBuilder::Trained> trained;
@@ -231,7 +232,7 @@ Graph build_backward(Graph graph, const PassContext& context) {
     }
     trained.push_back({parameter, gradient, node.layer, node.origin});
   }
-  OptimizerBuilder(graph, context.options.optimizer).run(trained);
+  OptimizerBuilder(graph, appender, context.options.optimizer).run(trained);
   return graph;
 }
 

@@ -36,7 +36,8 @@ std::string reason(const Value& value, const Node& producer, const Node& user, c
   if (maximum) {
     return fmt::format("each rank has the maximum of its block only; {} needs the largest of all", wanted_by(user));
   }
-  if (sums && user.layer == "optimizer") return "each rank has the squares of its own gradients; the norm needs all";
+  bool norm = producer.op == OpKind::kSumSquares || producer.op == OpKind::kAdd;
+  if (sums && norm && producer.phase == Phase::kOptimizer) return "each rank has the squares of its own gradients; the norm needs all";
   if (sums) {
     bool gradient = user.phase == Phase::kOptimizer && user.op != OpKind::kOutput;
     return fmt::format("each rank holds a part of the sum that is {}\"{}\"; {} needs {}",
@@ -52,8 +53,7 @@ std::string reason(const Value& value, const Node& producer, const Node& user, c
 
 }  // namespace
 
-Graph insert_redistributes(Graph graph, const PassContext& context) {
-  (void)context;
+Graph insert_redistributes(Graph graph, const PassContext& /*context*/) {
   std::vector<int> producer = producers(graph);
   std::vector<Node> source = std::move(graph.nodes);
   graph.nodes.clear();

@@ -47,8 +47,7 @@ Node lowered(const Node& redistribute, const Move& move, ValueId from, ValueId t
 
 }  // namespace
 
-Graph lower_redistributes(Graph graph, const PassContext& context) {
-  (void)context;
+Graph lower_redistributes(Graph graph, const PassContext& /*context*/) {
   using Key = std::tuple<Shape, TensorSharding, TensorSharding>;
   std::map<Key, std::vector<Move>> paths;
   std::vector<Node> source = std::move(graph.nodes);

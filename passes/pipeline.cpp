@@ -1,5 +1,7 @@
 #include "passes/pipeline.h"
 
+#include "compiler/core/check.h"
+#include "compiler/plan/check_plan.h"
 #include "passes/emit_plan.h"
 #include "passes/pass_manager.h"
 #include "passes/plan_memory.h"
@@ -16,6 +18,15 @@ std::map<std::string, std::string> plan_options(const CompileOptions& options) {
   return {{"mesh", mesh},
           {"strategy", options.strategy},
           {"sequence_parallel", options.sequence_parallel ? "true" : "false"}};
+}
+
+/// What is refused when a plan is loaded must never be written: here it is our bug.
+void verify_plan(const Plan& plan) {
+  try {
+    check_plan(plan, "plan");
+  } catch (const UserError& error) {
+    TPC_UNREACHABLE("the plan of \"{}\" is not sound: {}", plan.model_name, error.what());
+  }
 }
 
 }  // namespace
@@ -41,6 +52,7 @@ CompileResult compile(Graph graph, const CompileOptions& options, DiagnosticSink
   if (result.complete) {
     result.plan = emit_plan(graph, plan_options(options));
     plan_memory(result.plan);
+    verify_plan(result.plan);
   }
   result.graph = std::move(graph);
   result.printed = passes.printed();

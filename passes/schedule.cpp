@@ -28,8 +28,7 @@ std::vector<bool> live_nodes(const Graph& graph) {
 
 }  // namespace
 
-Graph schedule(Graph graph, const PassContext& context) {
-  (void)context;
+Graph schedule(Graph graph, const PassContext& /*context*/) {
   std::vector<bool> live = live_nodes(graph);
   // Leaves, then phases. Passes give a node a phase no earlier than its operands', so this stays topological.
   auto rank_of = [](const Node& node) { return is_leaf(node) ? 0 : 1 + static_cast<int>(node.phase); };

@@ -66,7 +66,8 @@ Broken verify_types(const Graph& graph) {
   return std::nullopt;
 }
 
-/// Differentiated: every trainable parameter has exactly one update, frozen ones none.
+/// Differentiated: a trainable parameter has at most one update (none when the loss does not depend on it), a frozen one
+/// none.
 Broken verify_updates(const Graph& graph) {
   std::vector<int> updates(graph.values.size(), 0);
   for (const Node& node : graph.nodes) {
@@ -121,7 +122,7 @@ Broken verify_placements(const Graph& graph) {
   return std::nullopt;
 }
 
-/// Reconciled: every operand arrives as it is wanted. Moves keep what they are given, so they are exempt of nothing.
+/// Reconciled: every operand arrives as it is wanted.
 Broken verify_reconciled(const Graph& graph) {
   for (const Node& node : graph.nodes) {
     for (size_t i = 0; i < node.operands.size(); ++i) {

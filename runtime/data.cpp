@@ -23,6 +23,12 @@ void add_use(InputUse& use, Kind kind, int64_t vocabulary) {
   if (use.kind != Kind::kTokens) use.kind = kind;
 }
 
+/// Steps that pass ids on unchanged.
+bool carries_ids(OpKind op) {
+  return is_move(op) || op == OpKind::kReshape || op == OpKind::kTranspose || op == OpKind::kSlice ||
+         op == OpKind::kPad || op == OpKind::kConcat;
+}
+
 void find_uses_of(const Plan& plan, int tensor, InputUse& use) {
   // The tensors that hold the input's values, in the order in which steps make them.
   std::vector<int> same{tensor};
@@ -30,7 +36,9 @@ void find_uses_of(const Plan& plan, int tensor, InputUse& use) {
     return operand < step.operands.size() && std::find(same.begin(), same.end(), step.operands[operand]) != same.end();
   };
   for (const PlanStep& step : plan.steps) {
-    if (is_move(step.op) && is_same(step, 0)) same.push_back(step.results[0]);
+    for (size_t i = 0; carries_ids(step.op) && i < step.operands.size(); ++i) {
+      if (is_same(step, i)) same.push_back(step.results[0]);
+    }
     if (step.op == OpKind::kEmbedding && is_same(step, 0)) {
       add_use(use, Kind::kTokens, tensor_at(plan, step.operands[1]).type.shape[0]);
     }

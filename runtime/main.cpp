@@ -254,7 +254,13 @@ void train(const Options& options, std::map<std::string, std::string>& texts) {
 void print_errors(const UserError& error, const Options& options, std::map<std::string, std::string>& texts) {
   // A text of training data is shown around the mistake, too.
   for (const Diagnostic& diagnostic : error.diagnostics()) {
-    if (diagnostic.loc.file == options.data && diagnostic.byte >= 0) texts[options.data] = read_text(options.data);
+    if (diagnostic.loc.file != options.data || diagnostic.byte < 0) continue;
+    try {
+      texts[options.data] = read_text(options.data);
+    } catch (const UserError&) {
+      // The message stands without the line.
+      break;
+    }
   }
   fmt::print(stderr, "{}", render_diagnostics(error.diagnostics(), texts));
 }
@@ -291,7 +297,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   int code = tpc::run(argc, argv);
-  if (code != tpc::kDeviceError) return code;
+  if (code == 0) return code;
   // A rank that never came back may still run: leave without tearing down what it uses.
   std::fflush(nullptr);
   std::_Exit(code);

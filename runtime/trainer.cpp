@@ -56,6 +56,7 @@ struct Trainer::State {
   StepContext context;
   std::vector<std::pair<int, const HostTensor*>> inputs;
   std::vector<std::optional<int>> stopped;
+  std::vector<std::optional<NonFinite>> not_finite;
 };
 
 Trainer::Trainer(Plan plan, MakeBackend make_backend, TrainerOptions options) {
@@ -63,7 +64,7 @@ Trainer::Trainer(Plan plan, MakeBackend make_backend, TrainerOptions options) {
   state_ = std::make_unique<State>(std::move(plan), options);
   State& state = *state_;
   state.threads = std::make_unique<RankThreads>(state.world, state.openmp_threads);
-  state.threads->run([&state, make_backend](int64_t rank) {
+  auto prepare = [&state, make_backend](int64_t rank) {
     auto r = static_cast<size_t>(rank);
     state.backends[r] = make_backend();
     state.communicators[r] = std::make_unique<ThreadCommunicator>(state.world, rank);
@@ -73,15 +74,27 @@ Trainer::Trainer(Plan plan, MakeBackend make_backend, TrainerOptions options) {
       if (tensor.role != TensorRole::kParameter && tensor.role != TensorRole::kState) continue;
       fill_initial(tensor, state.options.seed, state.executors[r]->local(static_cast<int>(t)));
     }
-  });
+  };
+  try {
+    state.threads->run(prepare);
+  } catch (...) {
+    release();
+    throw;
+  }
 }
 
-Trainer::~Trainer() {
+Trainer::~Trainer() { release(); }
+
+void Trainer::release() {
   if (!state_) return;
   bool has_abandoned = state_->threads && state_->threads->has_abandoned();
   state_->threads.reset();
   // A rank that never came back may still use all of this.
-  if (has_abandoned) static_cast<void>(state_.release());
+  if (has_abandoned) {
+    static_cast<void>(state_.release());
+  } else {
+    state_.reset();
+  }
 }
 
 const Plan& Trainer::plan() const { return state_->plan; }
@@ -130,11 +143,12 @@ void Trainer::throw_not_finite(int stopped_at) {
   std::string message = fmt::format("the {} of training step {} is not finite", output, state.context.step);
   if (state.executors[0]->changes_persistent_before(stopped_at)) throw UserError({}, message);
 
-  std::vector<std::optional<NonFinite>> found(state.executors.size());
-  state.threads->run([&](int64_t rank) {
+  state.not_finite.assign(state.executors.size(), std::nullopt);
+  state.threads->run([&state, stopped_at](int64_t rank) {
     auto r = static_cast<size_t>(rank);
-    found[r] = state.executors[r]->find_non_finite(state.context, stopped_at + 1);
+    state.not_finite[r] = state.executors[r]->find_non_finite(state.context, stopped_at + 1);
   });
+  const std::vector<std::optional<NonFinite>>& found = state.not_finite;
   size_t first = found.size();
   for (size_t rank = 0; rank < found.size(); ++rank) {
     if (found[rank] && (first == found.size() || *found[rank] < *found[first])) first = rank;

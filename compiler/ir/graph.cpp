@@ -94,13 +94,14 @@ std::vector<Shape> result_shapes(const Graph& graph, const Node& node) { return 
 
 std::string dim_name(const Value& value, int64_t dim) {
   size_t position = static_cast<size_t>(dim);
-  if (position < value.dim_names.size()) return value.dim_names[position];
+  if (position < value.dim_names.size() && !value.dim_names[position].empty()) return value.dim_names[position];
   return fmt::format("dimension {}", dim);
 }
 
 std::string placement_name(const Value& value, const Placement& placement) {
-  if (!placement.is_shard() || value.dim_names.empty()) return to_string(placement);
-  return fmt::format("S({})", dim_name(value, placement.dim));
+  size_t position = static_cast<size_t>(placement.dim);
+  bool named = placement.is_shard() && position < value.dim_names.size() && !value.dim_names[position].empty();
+  return named ? fmt::format("S({})", value.dim_names[position]) : to_string(placement);
 }
 
 }  // namespace tpc

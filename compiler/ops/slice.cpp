@@ -16,9 +16,9 @@ std::vector<TensorType> infer_slice(const OpQuery& query) {
   size_t dim = require_dim(query.attributes.get_int("dim"), type.shape.size(), to_string(type.shape));
   int64_t start = query.attributes.get_int("start");
   int64_t length = query.attributes.get_int("length");
-  if (start < 0 || length < 1 || start > type.shape[dim] - length) {
-    throw OpTypeError(fmt::format("indices {} to {} do not lie in dimension {} of {} (size {})", start,
-                                  start + length - 1, dim, to_string(type.shape), type.shape[dim]));
+  if (start < 0 || length < 1 || length > type.shape[dim] || start > type.shape[dim] - length) {
+    throw OpTypeError(fmt::format("{} indices from {} do not lie in dimension {} of {} (size {})", length, start, dim,
+                                  to_string(type.shape), type.shape[dim]));
   }
   type.shape[dim] = length;
   if (query.attributes.get_bool("drop")) {
@@ -35,7 +35,7 @@ std::vector<TensorType> infer_pad(const OpQuery& query) {
   if (insert) type.shape.insert(type.shape.begin() + static_cast<std::ptrdiff_t>(dim), 1);
   int64_t start = query.attributes.get_int("start");
   int64_t size = query.attributes.get_int("size");
-  if (start < 0 || start > size - type.shape[dim]) {
+  if (start < 0 || size < type.shape[dim] || start > size - type.shape[dim]) {
     throw OpTypeError(
         fmt::format("{} elements from {} do not lie in a dimension padded to {}", type.shape[dim], start, size));
   }

@@ -76,6 +76,7 @@ void check_buffer(const Plan& plan, int index, PlanIssues& issues) {
     issues.tensor(index, "/bytes",
                   fmt::format("\"{}\" has {} bytes; the fullest rank holds {}{}, {} bytes", tensor.name, tensor.bytes,
                               to_string(tensor.type.dtype), to_string(fullest), needed));
+    return;
   }
   int64_t limit = persists(tensor.role) ? plan.persistent_bytes : plan.arena_bytes;
   if (tensor.bytes > limit || tensor.offset > limit - tensor.bytes) {

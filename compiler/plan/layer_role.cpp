@@ -1,7 +1,9 @@
 #include "compiler/plan/layer_role.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "compiler/plan/plan_classes.h"
@@ -58,7 +60,7 @@ std::string layer_role(const Plan& plan, const PlanStep& step, const ModelWords&
   std::optional<std::vector<Strategy>> strategies =
       find_strategies(rule, sharding, shapes_of(plan, step.operands), shapes_of(plan, step.results), plan.mesh);
   if (!strategies) return "";
-  std::string text;
+  std::vector<std::string> roles;
   for (size_t axis = 0; axis < strategies->size(); ++axis) {
     const Strategy& strategy = (*strategies)[axis];
     bool is_dp = user_axis(plan.mesh.axes()[axis].name) == "dp";
@@ -66,10 +68,9 @@ std::string layer_role(const Plan& plan, const PlanStep& step, const ModelWords&
     std::string role = strategy.kind == Strategy::Kind::kLinear
                            ? std::string("on partial sums")
                            : role_of_factor(plan, step, rule.factors[static_cast<size_t>(strategy.index)], words);
-    if (text.find(role) != std::string::npos) continue;
-    text += (text.empty() ? "" : ", ") + role;
+    if (std::find(roles.begin(), roles.end(), role) == roles.end()) roles.push_back(std::move(role));
   }
-  return text.empty() ? "replicated" : text;
+  return roles.empty() ? std::string("replicated") : fmt::format("{}", fmt::join(roles, ", "));
 }
 
 }  // namespace tpc

@@ -52,6 +52,12 @@ std::vector<Block> blocks_of(const Report& report) {
   return blocks;
 }
 
+/// Whole numbers like the other byte columns; a fraction where blocks are uneven.
+std::string ring_text(double bytes) {
+  auto whole = static_cast<int64_t>(bytes);
+  return static_cast<double>(whole) == bytes ? grouped(whole) : short_number(bytes);
+}
+
 /// Cells of a row, as they read in any block; the reason is left out of comparisons.
 std::vector<std::string> cells_of(const CollectiveRow& row, const std::string& indent) {
   return {indent + name_in_block(row.layer),
@@ -64,7 +70,7 @@ std::vector<std::string> cells_of(const CollectiveRow& row, const std::string& i
           grouped(row.elements),
           phi_text(row.volume_phi),
           received_text(row.received_bytes_max, row.received_bytes_min),
-          short_number(row.ring_bytes)};
+          ring_text(row.ring_bytes)};
 }
 
 std::string collectives_text(const Report& report, bool all_collectives) {

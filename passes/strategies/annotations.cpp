@@ -54,6 +54,18 @@ const Value& pinned_value(const Graph& graph, const Node& node, const std::strin
   return graph.value(node.operands[use == "weight" ? 1 : 0]);
 }
 
+/// Into how many blocks a strategy could split the node; 0 for replicate.
+int64_t num_blocks(const AxisState& state, size_t node, Strategy strategy) {
+  if (strategy.kind != Strategy::Kind::kFactor) return 0;
+  const RuledNode& ruled = state.ruled(node);
+  const Factor& factor = ruled.rule.factors[static_cast<size_t>(strategy.index)];
+  for (size_t i = 0; i < factor.operands.size(); ++i) {
+    const std::optional<Factor::Use>& use = factor.operands[i];
+    if (use) return ruled.operand_shapes[i][static_cast<size_t>(use->dim)] / use->unit;
+  }
+  return 0;
+}
+
 /// As the user would write it: "weight": "S(heads)".
 std::string pin_text(const Graph& graph, const Node& node, const Pin& pin) {
   return fmt::format("\"{}\": \"{}\"", pin.first, placement_name(pinned_value(graph, node, pin.first), pin.second));
@@ -159,7 +171,7 @@ void warn_if_undone(const AxisState& state, size_t node, Strategy natural, Strat
   const Node& source = graph.nodes[node];
   std::vector<std::optional<Placement>> operands;
   for (ValueId operand : source.operands) operands.push_back(state.made(operand));
-  int64_t gathered = state.conversion_cost(node, pinned, operands) / state.size();
+  int64_t gathered = static_cast<int64_t>(state.conversion_cost(node, pinned, operands)) / state.size();
   if (gathered == 0 || diagnostics.has_any_at({graph.source_file, source.annotation.pointer})) return;
   for (const Use& use : all_uses[source.results[0].position()]) {
     size_t next = static_cast<size_t>(use.node);
@@ -210,7 +222,9 @@ void apply_annotations(AxisState& state, DiagnosticSink& diagnostics) {
       diagnostics.error({graph.source_file, annotation.pointer},
                         fmt::format("\"{}\" cannot be split as pinned: {}", node.layer, *why));
     } else {
-      // The outermost of equals would be the smallest dimension ("3" of q, k, v): prefer the most blocks.
+      // Of equals the one with the most blocks: q, k, v as [3, heads, head_dim] is not split by the 3.
+      std::stable_sort(legal.begin(), legal.end(),
+                       [&](Strategy a, Strategy b) { return num_blocks(state, i, a) > num_blocks(state, i, b); });
       Strategy pinned = state.cheapest(i, legal, operands);
       warn_if_undone(state, i, natural, pinned, all_uses, diagnostics);
       state.choose(i, pinned);

@@ -11,9 +11,10 @@ namespace {
 
 /// Elements received in units of 1/n element: R->S, R->P, S->P 0; S->R and P->S (n-1)*B; P->R twice that; S->S
 /// (n-1)*B/n.
-int64_t placement_cost(const Placement& from, const Placement& to, int64_t elements, int64_t n) {
+/// In double: n and elements can both be large.
+double placement_cost(const Placement& from, const Placement& to, double elements, double n) {
   if (from == to || from.is_replicate() || to.is_partial()) return 0;
-  if (from.is_partial()) return (to.is_replicate() ? 2 : 1) * (n - 1) * elements;
+  if (from.is_partial()) return (to.is_replicate() ? 2.0 : 1.0) * (n - 1) * elements;
   return to.is_replicate() ? (n - 1) * elements : (n - 1) * elements / n;
 }
 
@@ -103,13 +104,14 @@ std::vector<Strategy> AxisState::legal_strategies(size_t node,
   return legal;
 }
 
-int64_t AxisState::conversion_cost(size_t node, Strategy strategy,
-                                   const std::vector<std::optional<Placement>>& operands) const {
-  int64_t cost = 0;
+double AxisState::conversion_cost(size_t node, Strategy strategy,
+                                  const std::vector<std::optional<Placement>>& operands) const {
+  double cost = 0;
   for (size_t i = 0; i < operands.size(); ++i) {
     Placement placement = wanted(node, strategy, i);
     if (!operands[i] || is_available(graph_.nodes[node].operands[i], placement)) continue;
-    cost += placement_cost(*operands[i], placement, num_elements(ruled_[node].operand_shapes[i]), size());
+    cost += placement_cost(*operands[i], placement, static_cast<double>(num_elements(ruled_[node].operand_shapes[i])),
+                           static_cast<double>(size()));
   }
   return cost;
 }
@@ -117,7 +119,7 @@ int64_t AxisState::conversion_cost(size_t node, Strategy strategy,
 Strategy AxisState::cheapest(size_t node, const std::vector<Strategy>& candidates,
                              const std::vector<std::optional<Placement>>& operands) const {
   TPC_CHECK(!candidates.empty(), "no candidate strategies");
-  using Cost = std::tuple<int64_t, int, int64_t>;
+  using Cost = std::tuple<double, int, int64_t>;
   std::optional<Cost> best_cost;
   Strategy best;
   for (Strategy candidate : candidates) {

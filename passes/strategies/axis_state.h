@@ -63,7 +63,7 @@ class AxisState {
 
   /// Elements that a rank receives when the operands are converted, times the size of the axis. What an earlier node
   /// already wants so costs nothing.
-  int64_t conversion_cost(size_t node, Strategy strategy, const std::vector<std::optional<Placement>>& operands) const;
+  double conversion_cost(size_t node, Strategy strategy, const std::vector<std::optional<Placement>>& operands) const;
 
   /// The linear group through which the node may pass Partial operands on without converting: all of its operands are
   /// Partial, none of them completed for an earlier node already, and the other operands are to be had replicated;

@@ -40,7 +40,31 @@ void check_model(const ModelCase& model) {
   }
 }
 
+/// Layers called as the compiler calls its own values.
+constexpr const char* kNamedLikeOurs = R"({"format": "tpc-model", "version": 1, "name": "names",
+"dims": {"batch": 4, "seq": 5, "vocab": 11, "hidden": 6, "ffn": 9},
+"inputs": {"tokens": {"shape": ["batch", "seq"], "dtype": "int32"}, "targets": {"shape": ["batch", "seq"], "dtype": "int32"}},
+"layers": [
+ {"name": "weight", "op": "embedding", "input": "tokens", "rows": "vocab", "out": ["hidden"]},
+ {"name": "grad", "op": "linear", "input": "weight", "out": ["ffn"], "bias": true},
+ {"name": "norm2", "op": "gelu", "input": "grad"},
+ {"name": "optimizer", "op": "linear", "input": "norm2", "out": ["hidden"]},
+ {"name": "grad_norm", "op": "add", "inputs": ["weight", "optimizer"]},
+ {"name": "clip_coefficient", "op": "linear", "input": "grad_norm", "out": ["vocab"]},
+ {"name": "loss", "op": "cross_entropy", "input": "clip_coefficient", "targets": "targets"}],
+"loss": "loss", "optimizer": {"type": "adamw", "lr": 0.01, "clip_norm": 0.1}})";
+
 }  // namespace
+
+TEST_CASE("layers may be called as the compiler calls its own values") {
+  Training wanted = train_reference(compile_text(kNamedLikeOurs, "names.json", {}, {"one rank", DeviceMesh()}).graph, 3, true);
+  for (const MeshCase& mesh : mesh_cases()) {
+    if (mesh.mesh.world_size() > 6 || (mesh.sequence_parallel && mesh.mesh.num_axes() > 1)) continue;
+    CAPTURE(mesh.name);
+    Training found = train_reference(compile_text(kNamedLikeOurs, "names.json", {}, mesh).graph, 3, true);
+    CHECK(first_difference(wanted, found, 1e-9) == "");
+  }
+}
 
 TEST_CASE("small_gpt on every mesh equals one rank") { check_model(model_cases()[0]); }
 TEST_CASE("tiny_gpt on every mesh equals one rank") { check_model(model_cases()[1]); }
