@@ -20,7 +20,8 @@ DeviceMesh without_trivial_axes(const DeviceMesh& mesh) {
 TensorSharding input_sharding(const Graph& graph, const Shape& shape) {
   TensorSharding sharding = TensorSharding::replicated(graph.mesh);
   for (size_t axis = 0; axis < graph.mesh.num_axes(); ++axis) {
-    if (user_axis(graph.mesh.axes()[axis].name) == "dp" && !shape.empty()) sharding.placements[axis] = Placement::shard(0);
+    if (user_axis(graph.mesh.axes()[axis].name) == "dp" && !shape.empty())
+      sharding.placements[axis] = Placement::shard(0);
   }
   return sharding;
 }

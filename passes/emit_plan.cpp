@@ -3,8 +3,6 @@
 namespace tpc {
 namespace {
 
-bool is_leaf(OpKind op) { return op == OpKind::kInput || op == OpKind::kParameter || op == OpKind::kState; }
-
 std::vector<TensorRole> roles(const Graph& graph) {
   std::vector<TensorRole> role(graph.values.size(), TensorRole::kOther);
   for (const Node& node : graph.nodes) {

@@ -37,7 +37,8 @@ std::string reason(const Value& value, const Node& producer, const Node& user, c
     return fmt::format("each rank has the maximum of its block only; {} needs the largest of all", wanted_by(user));
   }
   bool norm = producer.op == OpKind::kSumSquares || producer.op == OpKind::kAdd;
-  if (sums && norm && producer.phase == Phase::kOptimizer) return "each rank has the squares of its own gradients; the norm needs all";
+  if (sums && norm && producer.phase == Phase::kOptimizer)
+    return "each rank has the squares of its own gradients; the norm needs all";
   if (sums) {
     bool gradient = user.phase == Phase::kOptimizer && user.op != OpKind::kOutput;
     return fmt::format("each rank holds a part of the sum that is {}\"{}\"; {} needs {}",

@@ -7,8 +7,8 @@
 /// input of a column-parallel layer is kept for its weight gradient). The node stands right before its first use, has
 /// that use's phase, and says in `why` who made the placement and who wants the other.
 ///
-/// Needs placed, gives reconciled. Conversions are explicit before any collective is chosen, so that they can be counted
-/// and shared.
+/// Needs placed, gives reconciled. Conversions are explicit before any collective is chosen, so that they can be
+/// counted and shared.
 #pragma once
 
 #include "passes/pass.h"

@@ -6,30 +6,10 @@
 #include <tuple>
 
 #include "compiler/core/check.h"
-#include "compiler/sharding/collective.h"
+#include "compiler/ir/move_ops.h"
 
 namespace tpc {
 namespace {
-
-OpKind op_of(MoveKind kind) {
-  switch (kind) {
-    case MoveKind::kAllReduce:
-      return OpKind::kAllReduce;
-    case MoveKind::kReduceScatter:
-      return OpKind::kReduceScatter;
-    case MoveKind::kAllGather:
-      return OpKind::kAllGather;
-    case MoveKind::kAllToAll:
-      return OpKind::kAllToAll;
-    case MoveKind::kSlice:
-      return OpKind::kLocalSlice;
-    case MoveKind::kMask:
-      return OpKind::kMask;
-    case MoveKind::kZeroPad:
-      return OpKind::kZeroPad;
-  }
-  TPC_UNREACHABLE("move kind {}", static_cast<int>(kind));
-}
 
 Node lowered(const Node& redistribute, const Move& move, ValueId from, ValueId to) {
   Node node = redistribute;

@@ -13,8 +13,9 @@ class NodeAppender {
  public:
   explicit NodeAppender(Graph& graph);
 
-  /// Appends `node` (op, operands, attributes, layer, origin, phase set; results not yet): types are inferred, and result
-  /// i is called names[i] or, where the model has that name already, the same with "~" (no user's name contains it).
+  /// Appends `node` (op, operands, attributes, layer, origin, phase set; results not yet): types are inferred, and
+  /// result i is called names[i] or, where the model has that name already, the same with "~" (no user's name contains
+  /// it).
   std::vector<ValueId> append(Node node, const std::vector<std::string>& names);
 
   /// Gives `value` the name `wanted`, made unique as above.

@@ -31,7 +31,8 @@ Graph PassManager::run(std::string_view name, Graph graph) {
   if (stopped_) return graph;
   const PassInfo* pass = find_pass(name);
   TPC_CHECK(pass != nullptr, "no pass is named {}", name);
-  TPC_CHECK(stage_ >= pass->needs, "{} needs a {} graph, this one is {}", name, to_string(pass->needs), to_string(stage_));
+  TPC_CHECK(stage_ >= pass->needs, "{} needs a {} graph, this one is {}", name, to_string(pass->needs),
+            to_string(stage_));
   Graph before = options_.dump_dir.empty() ? Graph() : graph;
   graph = pass->run(std::move(graph), context_);
   context_.diagnostics.throw_if_errors();

@@ -12,10 +12,6 @@ namespace {
 
 int64_t aligned(int64_t bytes) { return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment; }
 
-bool persists(const PlanTensor& tensor) {
-  return tensor.role == TensorRole::kInput || tensor.role == TensorRole::kParameter || tensor.role == TensorRole::kState;
-}
-
 /// Free ranges of the arena's transient part, which grows as needed.
 class FreeList {
  public:
@@ -133,7 +129,7 @@ class MemoryPlanner {
     int64_t offset = 0;
     for (size_t i = 0; i < plan_.tensors.size(); ++i) {
       PlanTensor& item = plan_.tensors[i];
-      if (!persists(item)) continue;
+      if (!persists(item.role)) continue;
       buffer_of_[i] = static_cast<int>(buffers_.size());
       buffers_.push_back({item.bytes, -1, static_cast<int>(plan_.steps.size()), offset});
       offset += aligned(item.bytes);
@@ -162,7 +158,7 @@ class MemoryPlanner {
 
   int shared_buffer(const PlanStep& step, size_t r, int now) {
     int result = step.results[r];
-    if (step.op == OpKind::kReshape && !persists(tensor(step.operands[0]))) {
+    if (step.op == OpKind::kReshape && !persists(tensor(step.operands[0]).role)) {
       return buffer_of(step.operands[0]);
     }
     const std::vector<int>& inplace = op_def(step.op).inplace;
@@ -173,7 +169,7 @@ class MemoryPlanner {
     for (size_t i = 0; i < step.operands.size(); ++i) {
       if (static_cast<int>(i) != inplace[r] && buffer_of(step.operands[i]) == buffer) return -1;
     }
-    if (persists(tensor(operand))) {
+    if (persists(tensor(operand).role)) {
       auto target = update_target_.find(result);
       bool written_back = target != update_target_.end() && target->second == operand;
       bool last_read = last_read_before_update_[static_cast<size_t>(operand)] == now;

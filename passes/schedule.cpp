@@ -5,10 +5,6 @@
 namespace tpc {
 namespace {
 
-bool is_leaf(const Node& node) {
-  return node.op == OpKind::kInput || node.op == OpKind::kParameter || node.op == OpKind::kState;
-}
-
 bool is_sink(const Node& node) { return node.op == OpKind::kOutput || node.op == OpKind::kUpdate; }
 
 /// Leaves stay: an input or a frozen parameter that nobody reads is still part of the model.
@@ -17,7 +13,7 @@ std::vector<bool> live_nodes(const Graph& graph) {
   std::vector<bool> live(graph.nodes.size(), false);
   for (size_t i = graph.nodes.size(); i > 0; --i) {
     const Node& node = graph.nodes[i - 1];
-    bool keep = is_leaf(node) || is_sink(node);
+    bool keep = is_leaf(node.op) || is_sink(node);
     for (ValueId result : node.results) keep = keep || read[result.position()];
     live[i - 1] = keep;
     if (!keep) continue;
@@ -31,7 +27,7 @@ std::vector<bool> live_nodes(const Graph& graph) {
 Graph schedule(Graph graph, const PassContext& /*context*/) {
   std::vector<bool> live = live_nodes(graph);
   // Leaves, then phases. Passes give a node a phase no earlier than its operands', so this stays topological.
-  auto rank_of = [](const Node& node) { return is_leaf(node) ? 0 : 1 + static_cast<int>(node.phase); };
+  auto rank_of = [](const Node& node) { return is_leaf(node.op) ? 0 : 1 + static_cast<int>(node.phase); };
   std::vector<Node> order;
   order.reserve(graph.nodes.size());
   for (int rank = 0; rank <= 1 + static_cast<int>(Phase::kOptimizer); ++rank) {

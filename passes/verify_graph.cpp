@@ -66,8 +66,8 @@ Broken verify_types(const Graph& graph) {
   return std::nullopt;
 }
 
-/// Differentiated: a trainable parameter has at most one update (none when the loss does not depend on it), a frozen one
-/// none.
+/// Differentiated: a trainable parameter has at most one update (none when the loss does not depend on it), a frozen
+/// one none.
 Broken verify_updates(const Graph& graph) {
   std::vector<int> updates(graph.values.size(), 0);
   for (const Node& node : graph.nodes) {

@@ -25,11 +25,6 @@ bool is_finite(const LocalTensor& tensor) {
   return std::all_of(data, data + tensor.region.num_elements(), [](float x) { return std::isfinite(x); });
 }
 
-bool persists(const PlanTensor& tensor) {
-  return tensor.role == TensorRole::kInput || tensor.role == TensorRole::kParameter ||
-         tensor.role == TensorRole::kState;
-}
-
 ReduceOp reduce_op(const PlanStep& step) {
   bool is_max = step.attributes.has("op") && step.attributes.get_string("op") == "max";
   return is_max ? ReduceOp::kMax : ReduceOp::kSum;
@@ -131,7 +126,7 @@ std::optional<LocalTensor> RankExecutor::kept_or_persistent(int tensor) const {
     found.data = const_cast<void*>(it->second.data());
     return found;
   }
-  if (persists(plan_.tensors[static_cast<size_t>(tensor)])) return found;
+  if (persists(plan_.tensors[static_cast<size_t>(tensor)].role)) return found;
   return std::nullopt;
 }
 
@@ -184,7 +179,7 @@ bool RankExecutor::changes_persistent_before(int end) const {
 std::optional<NonFinite> RankExecutor::find_non_finite(const StepContext& context, int end) {
   std::optional<NonFinite> first;
   for (int t = 0; t < static_cast<int>(plan_.tensors.size()) && !first; ++t) {
-    if (persists(plan_.tensors[static_cast<size_t>(t)]) && !is_finite(local(t))) first = NonFinite{-1, t};
+    if (persists(plan_.tensors[static_cast<size_t>(t)].role) && !is_finite(local(t))) first = NonFinite{-1, t};
   }
   // With a finding or not, every rank goes on to the end, for the others wait at collectives.
   try {

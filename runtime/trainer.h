@@ -47,8 +47,8 @@ class Trainer {
   uint64_t step() const;
 
   /// Loads the inputs in `batch` (others keep what they hold), runs one step and returns its named outputs. A loss or
-  /// gradient norm that is not finite is a UserError with step, first node and rank; the step's updates are not made where
-  /// the plan decides them after the value (weights are as before the step).
+  /// gradient norm that is not finite is a UserError with step, first node and rank; the step's updates are not made
+  /// where the plan decides them after the value (weights are as before the step).
   StepResult train_step(const Batch& batch);
 
   /// Whole tensors by name; no such name is an InternalError. Tensors that do not persist can be read when keep() was

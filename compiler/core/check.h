@@ -25,8 +25,8 @@ class DeviceError : public std::runtime_error {
 }  // namespace tpc
 
 /// TPC_CHECK(cond, "format {}", args...): throws InternalError when cond is false; the message is built only then.
-#define TPC_CHECK(condition, ...)                                                                  \
-  do {                                                                                             \
+#define TPC_CHECK(condition, ...)                                                                            \
+  do {                                                                                                       \
     if (!(condition)) ::tpc::throw_internal_error(__FILE__, __LINE__, #condition, fmt::format(__VA_ARGS__)); \
   } while (false)
 

@@ -23,7 +23,8 @@ struct Note {
   std::string message;
 };
 
-/// Text rules: lower-case start, no final full stop, names quoted as the user wrote them, wanted and found, values last.
+/// Text rules: lower-case start, no final full stop, names quoted as the user wrote them, wanted and found, values
+/// last.
 struct Diagnostic {
   Severity severity = Severity::kError;
   SourceLoc loc;
@@ -38,7 +39,8 @@ class UserError : public std::runtime_error {
  public:
   explicit UserError(std::vector<Diagnostic> diagnostics);
   explicit UserError(Diagnostic diagnostic) : UserError(std::vector<Diagnostic>{std::move(diagnostic)}) {}
-  UserError(SourceLoc loc, std::string message) : UserError(Diagnostic{Severity::kError, std::move(loc), std::move(message), {}}) {}
+  UserError(SourceLoc loc, std::string message)
+      : UserError(Diagnostic{Severity::kError, std::move(loc), std::move(message), {}}) {}
 
   const std::vector<Diagnostic>& diagnostics() const { return diagnostics_; }
 

@@ -99,7 +99,9 @@ class Scanner {
         if (depth == 0) return;
         ++at_;
       } else {
-        while (at_ < text_.size() && !is_space(peek()) && std::string_view(",:{}[]\"").find(peek()) == std::string_view::npos) ++at_;
+        while (at_ < text_.size() && !is_space(peek()) &&
+               std::string_view(",:{}[]\"").find(peek()) == std::string_view::npos)
+          ++at_;
       }
     } while (depth > 0 && at_ < text_.size());
   }
@@ -131,7 +133,8 @@ std::optional<Place> find_member(Scanner& scanner, const std::string& name) {
 
 std::optional<Place> find_element(Scanner& scanner, const std::string& token) {
   if (!scanner.accept('[')) return std::nullopt;
-  if (token.empty() || token.size() > 9 || !std::all_of(token.begin(), token.end(), [](char c) { return c >= '0' && c <= '9'; })) {
+  if (token.empty() || token.size() > 9 ||
+      !std::all_of(token.begin(), token.end(), [](char c) { return c >= '0' && c <= '9'; })) {
     return std::nullopt;
   }
   for (int index = std::stoi(token); index > 0; --index) {

@@ -14,11 +14,13 @@ Placement read_placement(const JsonNode& node, const Dims& dims, const std::stri
   if (text == "R") return Placement::replicate();
   if (!text.starts_with("S(") || !text.ends_with(')') || text.size() < 4) node.fail_type(R"-("R" or "S(DIMENSION)")-");
   std::string word = text.substr(2, text.size() - 3);
-  bool is_index = word.size() <= 4 && std::all_of(word.begin(), word.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+  bool is_index =
+      word.size() <= 4 && std::all_of(word.begin(), word.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
   if (is_index) {
     int64_t index = std::stoll(word);
     if (index < static_cast<int64_t>(dims.size())) return Placement::shard(index);
-    node.fail(fmt::format("{}: {} has no dimension {}; its dimensions are {}", node.label(), what, index, to_string(dims)));
+    node.fail(
+        fmt::format("{}: {} has no dimension {}; its dimensions are {}", node.label(), what, index, to_string(dims)));
   }
   DimSearch search = find_dim(dims, word);
   if (!search.index) node.fail(fmt::format("{}: {}", node.label(), explain_missing_dim(search, dims, word, what)));
@@ -62,13 +64,16 @@ Annotation read_annotation(const JsonNode& node, const AnnotatedLayer& layer) {
     if (layer.has_linear_weight) words = {"column", "row", "replicate"};
     const std::string& word = node.as_string();
     if (!layer.has_linear_weight && (word == "column" || word == "row")) {
-      node.fail(fmt::format("\"{}\" is for linear and embedding layers; {} may be \"replicate\", or "
-                            "pin {{\"input\": ..., \"output\": ...}}", word, layer.quoted_name));
+      node.fail(
+          fmt::format("\"{}\" is for linear and embedding layers; {} may be \"replicate\", or "
+                      "pin {{\"input\": ..., \"output\": ...}}",
+                      word, layer.quoted_name));
     }
     annotation.layer = node.as_word(words);
     return annotation;
   }
-  if (!node.is_object()) node.fail_type(R"("column", "row", "replicate" or an object of "input", "weight" and "output")");
+  if (!node.is_object())
+    node.fail_type(R"("column", "row", "replicate" or an object of "input", "weight" and "output")");
   std::vector<std::string> uses = {"input", "output"};
   if (layer.weight) uses = {"input", "weight", "output"};
   if (node.members().empty()) node.fail_type("a placement for " + quoted_list(uses));
@@ -82,7 +87,8 @@ Annotation read_annotation(const JsonNode& node, const AnnotatedLayer& layer) {
     auto member = node.find(use);
     if (!member) continue;
     const Dims& dims = use == "input" ? layer.input : use == "output" ? layer.output : *layer.weight;
-    annotation.uses.emplace_back(use, read_placement(*member, dims, fmt::format("the {} of {}", use, layer.quoted_name)));
+    annotation.uses.emplace_back(use,
+                                 read_placement(*member, dims, fmt::format("the {} of {}", use, layer.quoted_name)));
   }
   return annotation;
 }

@@ -5,8 +5,7 @@
 namespace tpc {
 namespace {
 
-constexpr std::string_view kForms =
-    R"("zeros", "ones", {"normal": STD}, {"uniform": BOUND} or {"constant": VALUE})";
+constexpr std::string_view kForms = R"("zeros", "ones", {"normal": STD}, {"uniform": BOUND} or {"constant": VALUE})";
 
 }  // namespace
 

@@ -2,14 +2,14 @@
 /// was wanted. Nothing else in the frontend looks at JSON values.
 #pragma once
 
+#include <nlohmann/json.hpp>
+
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include "compiler/core/diagnostic.h"
 

@@ -110,7 +110,8 @@ Tensor LayerBuilder::tied_weight(const JsonNode& node, const Dims& dims) const {
     std::vector<std::string> weights = model_.names.visible(scope_.prefix, {Kind::kWeight});
     bool has_weight = std::find(weights.begin(), weights.end(), name + ".weight") != weights.end();
     std::string way_out = has_weight ? fmt::format("; did you mean \"{}.weight\"?", name) : suggestion(name, weights);
-    if (way_out.empty() && !weights.empty() && weights.size() <= 6) way_out = "; there is " + quoted_list(weights, " and ");
+    if (way_out.empty() && !weights.empty() && weights.size() <= 6)
+      way_out = "; there is " + quoted_list(weights, " and ");
     node.fail(entry == nullptr ? fmt::format("no weight before this is called \"{}\"{}", name, way_out)
                                : fmt::format("\"{}\" is not a weight{}", name, way_out));
   }
@@ -179,7 +180,8 @@ std::vector<Tensor> LayerBuilder::emit(OpKind op, const std::vector<Tensor>& ope
   } catch (const OpTypeError& error) {
     json_.fail(fmt::format("{}: {}", quoted_name(), error.what()));
   }
-  TPC_CHECK(types.size() == results.size(), "{} has {} results, {} named", op_def(op).name, types.size(), results.size());
+  TPC_CHECK(types.size() == results.size(), "{} has {} results, {} named", op_def(op).name, types.size(),
+            results.size());
   check_results(op, types);
 
   std::vector<Tensor> tensors;

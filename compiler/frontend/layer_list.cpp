@@ -101,7 +101,8 @@ void LayerListReader::read_layer(const JsonNode& layer) {
   });
   // Known as broken, what depends on it is not reported again; without a name, that may be any unknown one.
   if (!has_name) model_.names.mark_broken(scope_.prefix);
-  if (has_name && !collect([&] { expand_layer(layer, full_name); })) model_.names.set_broken(full_name, layer.pointer());
+  if (has_name && !collect([&] { expand_layer(layer, full_name); }))
+    model_.names.set_broken(full_name, layer.pointer());
 }
 
 void LayerListReader::expand_layer(const JsonNode& layer, const std::string& full_name) {
@@ -135,15 +136,16 @@ void LayerListReader::read_block(const JsonNode& block) {
     size_t mark = template_name.find(kIndexMark);
     if (mark == std::string::npos || !is_name(with_index(template_name, "0"))) {
       std::string found = std::exchange(template_name, "");
-      name_node.fail(fmt::format("block name \"{}\": wanted \"{{i}}\" once, for the number of the repetition, besides {}",
-                                 found, kNameRule));
+      name_node.fail(fmt::format(
+          "block name \"{}\": wanted \"{{i}}\" once, for the number of the repetition, besides {}", found, kNameRule));
     }
     std::string quoted = fmt::format("block \"{}\"", template_name);
     if (block.report_unknown_keys(kKeys, quoted, model_.sink)) throw DependsOnMistake{};
     JsonNode repeat = block.required("repeat", quoted);
     int64_t count = model_.sizes.resolve(repeat).size;
     if (scope_.lists.size() > kDeepestBlocks) block.fail(fmt::format("blocks nest deeper than {}", kDeepestBlocks));
-    if (count > kMostLayers) repeat.fail(fmt::format("\"repeat\" is {}; at most {} layers are possible", count, kMostLayers));
+    if (count > kMostLayers)
+      repeat.fail(fmt::format("\"repeat\" is {}; at most {} layers are possible", count, kMostLayers));
     if (block.required("layers", quoted).elements().empty()) {
       block.required("layers", quoted).fail_type("at least one layer");
     }
@@ -174,8 +176,8 @@ void LayerListReader::read_iterations(const JsonNode& block, int64_t count, cons
       }
       std::string way_out = suggestion(carry, names);
       if (way_out.empty()) way_out = "; it has " + quoted_list(names, " and ");
-      block.required("carry", "").fail(fmt::format("\"carry\": no layer of block \"{}\" is called \"{}\"{}", template_name,
-                                                   carry, way_out));
+      block.required("carry", "")
+          .fail(fmt::format("\"carry\": no layer of block \"{}\" is called \"{}\"{}", template_name, carry, way_out));
     }
     LayerBuilder reader(model_, scope_, block, scope_.prefix + template_name);
     carried = reader.tensor(*from, std::nullopt);

@@ -19,7 +19,8 @@ class LayerListReader {
   explicit LayerListReader(ModelContext& model) : model_(model) {}
 
   /// Appends the nodes of every layer in `layers` ("layers" of the model). Mistakes go to the model's sink; layers that
-  /// depend on a layer with a mistake are passed over in silence. False when it stopped before the end, so that later names are not known.
+  /// depend on a layer with a mistake are passed over in silence. False when it stopped before the end, so that later
+  /// names are not known.
   bool read(const JsonNode& layers);
 
  private:

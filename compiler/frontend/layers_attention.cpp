@@ -54,8 +54,8 @@ void check_separate(LayerBuilder& layer, const std::vector<Tensor>& qkv) {
 
 Tensor expand_attention(LayerBuilder& layer) {
   if (layer.has("input") == layer.has("inputs")) {
-    layer.json().fail(fmt::format("{} needs either \"input\" (fused) or \"inputs\" (queries, keys, values)",
-                                  layer.quoted_name()));
+    layer.json().fail(
+        fmt::format("{} needs either \"input\" (fused) or \"inputs\" (queries, keys, values)", layer.quoted_name()));
   }
   std::vector<Tensor> qkv;
   if (layer.has("input")) {
@@ -66,8 +66,9 @@ Tensor expand_attention(LayerBuilder& layer) {
   }
   bool causal = layer.json().bool_or("causal", false);
   if (causal && qkv[0].dims[1].size > qkv[1].dims[1].size) {
-    layer.required("causal").fail(fmt::format("{} has {} queries and only {} keys; causal attention needs a key for each query",
-                                              layer.quoted_name(), qkv[0].dims[1].size, qkv[1].dims[1].size));
+    layer.required("causal").fail(
+        fmt::format("{} has {} queries and only {} keys; causal attention needs a key for each query",
+                    layer.quoted_name(), qkv[0].dims[1].size, qkv[1].dims[1].size));
   }
   auto scale_node = layer.json().find("scale");
   double scale = scale_node ? layer.number(*scale_node) : 1.0 / std::sqrt(static_cast<double>(qkv[0].dims[3].size));
@@ -83,7 +84,8 @@ int64_t read_rotary_dim(LayerBuilder& layer, const Dim& head_dim) {
   auto size_node = layer.json().find("rotary_dim");
   auto fraction_node = layer.json().find("rotary_fraction");
   if (size_node && fraction_node) {
-    fraction_node->fail(fmt::format("{} has both \"rotary_dim\" and \"rotary_fraction\"; wanted one", layer.quoted_name()));
+    fraction_node->fail(
+        fmt::format("{} has both \"rotary_dim\" and \"rotary_fraction\"; wanted one", layer.quoted_name()));
   }
   int64_t rotary_dim = head_dim.size;
   if (size_node) rotary_dim = layer.size(*size_node).size;
@@ -122,7 +124,8 @@ Tensor expand_rope(LayerBuilder& layer) {
 std::vector<LayerDef> attention_layers() {
   return {
       {"attention",
-       "`y = softmax(scale * q k^T) v` for each head. With fewer key heads than query heads, query head j uses key head "
+       "`y = softmax(scale * q k^T) v` for each head. With fewer key heads than query heads, query head j uses key "
+       "head "
        "`j / (heads / kv_heads)` (grouped heads).",
        {{"input", "NAME", "q, k and v in one: `[batch, seq, 3, heads, head_dim]`"},
         {"inputs", "[q, k, v]",

@@ -7,7 +7,8 @@ namespace tpc {
 namespace {
 
 Tensor emit_unary(LayerBuilder& layer, const Tensor& x, std::string function, std::string suffix) {
-  return layer.emit_one(OpKind::kUnary, {x}, {{"function", std::move(function)}}, {std::move(suffix), names_of(x.dims)});
+  return layer.emit_one(OpKind::kUnary, {x}, {{"function", std::move(function)}},
+                        {std::move(suffix), names_of(x.dims)});
 }
 
 Tensor expand_gelu(LayerBuilder& layer) {
@@ -26,12 +27,10 @@ Tensor expand_sigmoid(LayerBuilder& layer) { return emit_unary(layer, layer.inpu
 Tensor take_half(LayerBuilder& layer, const Tensor& fused, int64_t index, const char* suffix) {
   Dims dims = fused.dims;
   dims.erase(dims.end() - 2);
-  return layer.emit_one(OpKind::kSlice, {fused},
-                        {{"dim", static_cast<int64_t>(fused.dims.size()) - 2},
-                         {"start", index},
-                         {"length", int64_t{1}},
-                         {"drop", true}},
-                        {suffix, names_of(dims)});
+  return layer.emit_one(
+      OpKind::kSlice, {fused},
+      {{"dim", static_cast<int64_t>(fused.dims.size()) - 2}, {"start", index}, {"length", int64_t{1}}, {"drop", true}},
+      {suffix, names_of(dims)});
 }
 
 Tensor expand_gated(LayerBuilder& layer) {
@@ -45,8 +44,8 @@ Tensor expand_gated(LayerBuilder& layer) {
   if (layer.has("input")) {
     Tensor fused = layer.input();
     if (fused.dims.size() < 3 || fused.dims[fused.dims.size() - 2].size != 2) {
-      layer.input_node(0).fail(fmt::format("{} needs [.., 2, ffn], and {}", layer.quoted_name(),
-                                           shape_clause(layer.input_node(0), fused)));
+      layer.input_node(0).fail(
+          fmt::format("{} needs [.., 2, ffn], and {}", layer.quoted_name(), shape_clause(layer.input_node(0), fused)));
     }
     gate = take_half(layer, fused, 0, "gate");
     up = take_half(layer, fused, 1, "up");

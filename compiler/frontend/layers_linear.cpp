@@ -48,7 +48,9 @@ Dims contracted_dims(LayerBuilder& layer, const Tensor& x) {
   if (!node) return {x.dims.back()};
   Dims wanted = layer.sizes(*node);
   bool fits = wanted.size() <= x.dims.size() &&
-              shape_of(wanted) == shape_of(Dims(x.dims.end() - static_cast<std::ptrdiff_t>(std::min(wanted.size(), x.dims.size())), x.dims.end()));
+              shape_of(wanted) ==
+                  shape_of(Dims(x.dims.end() - static_cast<std::ptrdiff_t>(std::min(wanted.size(), x.dims.size())),
+                                x.dims.end()));
   if (!fits) {
     node->fail(fmt::format("\"contract\" of {} must be the last dimensions of its input: wanted {}, and {}",
                            layer.quoted_name(), to_string(wanted), shape_clause(layer.input_node(0), x)));
@@ -131,7 +133,8 @@ std::vector<LayerDef> linear_layers() {
         {"out", "SIZES", "dimensions that take the place of the contracted ones"},
         {"contract", "SIZES", "the last dimensions of x, to be summed over; default: the last one"},
         {"bias", "true or false", "add a bias; default false"},
-        {"weight", "NAME.weight", "use the weight of another layer (tied); it must have exactly the sizes `[out.., contract..]`"},
+        {"weight", "NAME.weight",
+         "use the weight of another layer (tied); it must have exactly the sizes `[out.., contract..]`"},
         {"init", "INIT", "start of the weight; default `{\"normal\": 0.02}`"},
         {"bias_init", "INIT", "start of the bias; default `\"zeros\"`"},
         {"trainable", "true or false", "false freezes weight and bias; default true"}},
@@ -142,7 +145,8 @@ std::vector<LayerDef> linear_layers() {
        {{"input", "NAME", "ids, int32, each from 0 to rows - 1"},
         {"rows", "SIZE", "number of rows of the table"},
         {"out", "SIZES", "dimensions of a row"},
-        {"weight", "NAME.weight", "use the weight of another layer (tied); it must have exactly the sizes `[rows, out..]`"},
+        {"weight", "NAME.weight",
+         "use the weight of another layer (tied); it must have exactly the sizes `[rows, out..]`"},
         {"init", "INIT", "start of the table; default `{\"normal\": 0.02}`"},
         {"trainable", "true or false", "false freezes the table; default true"}},
        expand_embedding,

@@ -12,9 +12,9 @@ Tensor expand_cross_entropy(LayerBuilder& layer) {
   Tensor targets = layer.tensor(targets_node, DType::kI32);
   Dims tokens(logits.dims.begin(), logits.dims.end() - 1);
   if (tokens.empty() || shape_of(targets.dims) != shape_of(tokens)) {
-    targets_node.fail(fmt::format("\"targets\" of {} must have the dimensions of its input without the last: {}, and {}",
-                                  layer.quoted_name(),
-                                  shape_clause(layer.input_node(0), logits), shape_clause(targets_node, targets)));
+    targets_node.fail(fmt::format(
+        "\"targets\" of {} must have the dimensions of its input without the last: {}, and {}", layer.quoted_name(),
+        shape_clause(layer.input_node(0), logits), shape_clause(targets_node, targets)));
   }
   int64_t ignore_index = -100;
   if (auto node = layer.json().find("ignore_index")) ignore_index = node->as_int(INT32_MIN, INT32_MAX);
@@ -25,8 +25,8 @@ Tensor expand_cross_entropy(LayerBuilder& layer) {
   stats_names.insert(stats_names.begin(), "");
   Tensor maximum = layer.emit_one(OpKind::kRowMax, {logits}, {}, {"max", token_names});
   Tensor stats = layer.emit_one(OpKind::kSoftmaxStats, {logits, targets, maximum}, {}, {"stats", stats_names});
-  std::vector<Tensor> sums = layer.emit(OpKind::kTokenLoss, {stats, targets}, {{"ignore_index", ignore_index}},
-                                        {{"sum", {}}, {"count", {}}});
+  std::vector<Tensor> sums =
+      layer.emit(OpKind::kTokenLoss, {stats, targets}, {{"ignore_index", ignore_index}}, {{"sum", {}}, {"count", {}}});
   return layer.emit_one(OpKind::kDivide, sums, {}, {"", {}});
 }
 
@@ -57,8 +57,7 @@ std::vector<LayerDef> loss_layers() {
        expand_cross_entropy},
       {"mean_squared_error",
        "`sum((x - targets)^2) / number of elements`.",
-       {{"input", "NAME", "x, float32"},
-        {"targets", "NAME", "an input or layer of the same shape, float32"}},
+       {{"input", "NAME", "x, float32"}, {"targets", "NAME", "an input or layer of the same shape, float32"}},
        expand_mean_squared_error},
   };
 }

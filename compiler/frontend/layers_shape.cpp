@@ -14,8 +14,8 @@ Tensor expand_reshape(LayerBuilder& layer) {
   JsonNode node = layer.required("shape");
   Dims dims = layer.sizes(node);
   if (num_elements(shape_of(dims)) != num_elements(shape_of(x.dims))) {
-    node.fail(fmt::format("\"shape\" of {}, {}, has {} elements, and {}, {} elements", layer.quoted_name(), to_string(dims),
-                          num_elements(shape_of(dims)), shape_clause(layer.input_node(0), x),
+    node.fail(fmt::format("\"shape\" of {}, {}, has {} elements, and {}, {} elements", layer.quoted_name(),
+                          to_string(dims), num_elements(shape_of(dims)), shape_clause(layer.input_node(0), x),
                           num_elements(shape_of(x.dims))));
   }
   return layer.emit_one(OpKind::kReshape, {x}, {{"shape", shape_of(dims)}}, {"", names_of(dims)});
@@ -31,7 +31,8 @@ Tensor expand_transpose(LayerBuilder& layer) {
   std::vector<int64_t> every(x.dims.size());
   std::iota(every.begin(), every.end(), int64_t{0});
   if (sorted != every) {
-    node.fail(fmt::format("\"permutation\" of {} must name each dimension once, and {}", layer.quoted_name(), shape_clause(layer.input_node(0), x)));
+    node.fail(fmt::format("\"permutation\" of {} must name each dimension once, and {}", layer.quoted_name(),
+                          shape_clause(layer.input_node(0), x)));
   }
   std::vector<std::string> names;
   for (int64_t dim : permutation) names.push_back(x.dims[static_cast<size_t>(dim)].name);
@@ -46,8 +47,8 @@ Tensor expand_slice(LayerBuilder& layer) {
   JsonNode length_node = layer.required("length");
   int64_t length = layer.size(length_node).size;
   if (length > sliced.size - start) {
-    length_node.fail(fmt::format("{} takes elements {} to {} of dimension {}, which has {}", layer.quoted_name(), start, start + length - 1,
-                                 dim, sliced.size));
+    length_node.fail(fmt::format("{} takes elements {} to {} of dimension {}, which has {}", layer.quoted_name(), start,
+                                 start + length - 1, dim, sliced.size));
   }
   bool drop = layer.json().bool_or("drop", false);
   if (drop && length != 1) {
@@ -72,22 +73,23 @@ Tensor expand_concat(LayerBuilder& layer) {
   bool stack = layer.json().bool_or("stack", false);
   JsonNode node = layer.required("dim");
   // A stacked dimension is new and may also come last.
-  int64_t dim = stack ? node.as_int(0, static_cast<int64_t>(first.size())) : layer.dim_index(node, first, "the first input");
+  int64_t dim =
+      stack ? node.as_int(0, static_cast<int64_t>(first.size())) : layer.dim_index(node, first, "the first input");
   for (size_t i = 1; i < operands.size(); ++i) {
     if (operands[i].dtype != operands[0].dtype) {
-      layer.input_node(i).fail(fmt::format("{}: \"{}\" has {} values, and \"{}\" has {}; wanted the same", layer.quoted_name(),
-                                           layer.input_node(0).as_string(), file_spelling(operands[0].dtype),
-                                           layer.input_node(i).as_string(), file_spelling(operands[i].dtype)));
+      layer.input_node(i).fail(fmt::format("{}: \"{}\" has {} values, and \"{}\" has {}; wanted the same",
+                                           layer.quoted_name(), layer.input_node(0).as_string(),
+                                           file_spelling(operands[0].dtype), layer.input_node(i).as_string(),
+                                           file_spelling(operands[i].dtype)));
     }
     bool fits = operands[i].dims.size() == first.size();
     for (size_t d = 0; fits && d < first.size(); ++d) {
       fits = operands[i].dims[d].size == first[d].size || (!stack && static_cast<int64_t>(d) == dim);
     }
     if (fits) continue;
-    layer.input_node(i).fail(fmt::format("{}: {}, and {}; wanted the same shape{}", layer.quoted_name(),
-                                         shape_clause(layer.input_node(0), operands[0]),
-                                         shape_clause(layer.input_node(i), operands[i]),
-                                         stack ? "" : fmt::format(", but for dimension {}", dim)));
+    layer.input_node(i).fail(fmt::format(
+        "{}: {}, and {}; wanted the same shape{}", layer.quoted_name(), shape_clause(layer.input_node(0), operands[0]),
+        shape_clause(layer.input_node(i), operands[i]), stack ? "" : fmt::format(", but for dimension {}", dim)));
   }
   std::vector<std::string> names = names_of(first);
   if (stack) {

@@ -63,7 +63,8 @@ Graph drop_unused(Graph graph, DiagnosticSink& sink) {
   }
   kept.loss = renumbered[graph.loss.position()];
   if (!has_trainable) {
-    throw UserError(SourceLoc{graph.source_file, "/loss"}, "nothing to train: no trainable weight stands behind the loss");
+    throw UserError(SourceLoc{graph.source_file, "/loss"},
+                    "nothing to train: no trainable weight stands behind the loss");
   }
   return kept;
 }

@@ -22,8 +22,8 @@ namespace {
 constexpr std::string_view kFormat = "tpc-model";
 constexpr int64_t kVersion = 1;
 
-const std::vector<std::string> kModelKeys = {"format", "version",   "name", "comment", "dims",
-                                             "inputs", "layers", "loss", "optimizer"};
+const std::vector<std::string> kModelKeys = {"format", "version", "name", "comment",  "dims",
+                                             "inputs", "layers",  "loss", "optimizer"};
 
 // Runs `read`; what it throws goes to the sink.
 template <class Read>
@@ -50,7 +50,10 @@ std::vector<Diagnostic> in_file_order(const std::vector<Diagnostic>& diagnostics
   std::vector<Diagnostic> out;
   for (auto& [offset, diagnostic] : placed) out.push_back(std::move(diagnostic));
   if (out.size() >= kMostErrors) {
-    out.push_back({Severity::kNote, {}, fmt::format("{} mistakes in the layers end the list; there may be more", kMostErrors), {}});
+    out.push_back({Severity::kNote,
+                   {},
+                   fmt::format("{} mistakes in the layers end the list; there may be more", kMostErrors),
+                   {}});
   }
   return out;
 }
@@ -77,7 +80,8 @@ void read_name(const JsonNode& model, Graph& graph) {
 
 void read_input(const std::string& name, const JsonNode& node, const SourceLoc& name_loc, ModelContext& model) {
   if (!is_name(name)) {
-    throw UserError(name_loc, fmt::format("input name \"{}\": wanted letters, digits, \"_\" and \"-\", a letter first", name));
+    throw UserError(name_loc,
+                    fmt::format("input name \"{}\": wanted letters, digits, \"_\" and \"-\", a letter first", name));
   }
   std::string quoted = fmt::format("input \"{}\"", name);
   node.expect_object();
@@ -147,7 +151,8 @@ void read_loss(const JsonNode& root, ModelContext& model) {
   LayerBuilder reader(model, scope, root, "the model");
   Tensor loss = reader.tensor(*node, std::nullopt);
   if (!loss.dims.empty() || loss.dtype != DType::kF32) {
-    std::string way_out = scalar.empty() ? "; end in \"cross_entropy\" or \"mean_squared_error\"" : fmt::format("; did you mean \"{}\"?", scalar);
+    std::string way_out = scalar.empty() ? "; end in \"cross_entropy\" or \"mean_squared_error\""
+                                         : fmt::format("; did you mean \"{}\"?", scalar);
     node->fail(fmt::format("\"loss\" must be a layer of one number, and {}{}", shape_clause(*node, loss), way_out));
   }
   model.graph.loss = loss.id;

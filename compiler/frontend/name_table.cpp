@@ -65,7 +65,8 @@ std::vector<std::string> NameTable::visible(std::string_view scope, const std::v
   std::vector<std::string> names;
   std::set<std::string> taken;
   any_scope(scope, [&](std::string_view prefix) {
-    for (auto entry = entries_.lower_bound(prefix); entry != entries_.end() && entry->first.starts_with(prefix); ++entry) {
+    for (auto entry = entries_.lower_bound(prefix); entry != entries_.end() && entry->first.starts_with(prefix);
+         ++entry) {
       if (std::find(kinds.begin(), kinds.end(), entry->second.kind) == kinds.end()) continue;
       std::string name = entry->first.substr(prefix.size());
       if (taken.insert(name).second) names.push_back(std::move(name));

@@ -72,10 +72,11 @@ void NamedSizes::read(const JsonNode& dims, const std::map<std::string, int64_t>
     if (entry == entries_.end()) {
       std::string way_out = suggestion(name, names);
       if (way_out.empty()) way_out = names.empty() ? "; it names none" : "; it has " + quoted_list(names, " and ");
-      sink.error(dims.loc(), fmt::format("{}: the model has no size \"{}\" in \"dims\"{}", flag_of(name, size), name, way_out));
+      sink.error(dims.loc(),
+                 fmt::format("{}: the model has no size \"{}\" in \"dims\"{}", flag_of(name, size), name, way_out));
     } else if (size < 1 || size > kLargestSize) {
-      sink.error(dims.key_loc(name),
-                 fmt::format("{}: wanted a whole number from 1 to {}, found {}", flag_of(name, size), kLargestSize, size));
+      sink.error(dims.key_loc(name), fmt::format("{}: wanted a whole number from 1 to {}, found {}",
+                                                 flag_of(name, size), kLargestSize, size));
       entry->second.is_broken = true;
     } else {
       entry->second.size = size;

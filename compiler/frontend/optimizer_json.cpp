@@ -40,7 +40,8 @@ void read_field(const std::string& key, const JsonNode& node, OptimizerSettings&
 }  // namespace
 
 OptimizerSettings read_optimizer(const JsonNode& node, DiagnosticSink& sink) {
-  static const std::vector<std::string> kAdamWKeys = {"type", "lr", "betas", "eps", "weight_decay", "clip_norm", "comment"};
+  static const std::vector<std::string> kAdamWKeys = {"type",         "lr",        "betas",  "eps",
+                                                      "weight_decay", "clip_norm", "comment"};
   static const std::vector<std::string> kSgdKeys = {"type", "lr", "momentum", "weight_decay", "clip_norm", "comment"};
   OptimizerSettings settings;
   settings.pointer = node.pointer();

@@ -26,14 +26,14 @@ std::string_view to_string(Phase phase);
 
 /// What a pass promises of the graph that it returns; verify_graph holds it to that. In pipeline order.
 enum class Stage : uint8_t {
-  kParsed,          ///< nodes in topological order; known ops; arity; every node has its place in the model file
+  kParsed,          ///< nodes in topological order; known ops; arity; unique names
   kTyped,           ///< every value has the type that infer_types says
-  kDifferentiated,  ///< one gradient and one update for each trainable parameter, none for frozen ones
+  kDifferentiated,  ///< at most one update for each trainable parameter, none for frozen ones
   kPlaced,          ///< every operand has a sharding wanted, every value a sharding made, as the op's rule allows
   kReconciled,      ///< wanted equals made: differences are explicit redistribute nodes
   kCollective,      ///< no redistribute left: collectives and local moves only
   kLocal,           ///< the same; local shapes are functions of shape, sharding, mesh and coordinate
-  kScheduled,       ///< final order
+  kScheduled,       ///< the same, in final order
 };
 
 /// "parsed", ..., "scheduled".

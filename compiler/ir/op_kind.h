@@ -21,4 +21,9 @@ std::optional<OpKind> parse_op_kind(std::string_view name);
 /// Every name, in the order of op_list.def.
 std::vector<std::string> op_names();
 
+/// Leaves: input, parameter, state. They have no operands and keep their value from step to step.
+constexpr bool is_leaf(OpKind kind) {
+  return kind == OpKind::kInput || kind == OpKind::kParameter || kind == OpKind::kState;
+}
+
 }  // namespace tpc

@@ -47,14 +47,15 @@ struct StepContext {
   uint64_t step = 0;
 };
 
-/// The reference kernel computes, from the operands' regions, this rank's contribution to the results' regions: the same
-/// function serves one rank and any shard, since every index is global. Results are not initialised.
+/// The reference kernel computes, from the operands' regions, this rank's contribution to the results' regions: the
+/// same function serves one rank and any shard, since every index is global. Results are not initialised.
 struct ReferenceArgs {
   const Attributes& attributes;
   std::span<const ReferenceTensor> operands;
   std::span<ReferenceTensor> results;
   StepContext context;
-  /// True on the first rank of the axes in attribute "axes" (mask keeps the value there only); true without that attribute.
+  /// True on the first rank of the axes in attribute "axes" (mask keeps the value there only); true without that
+  /// attribute.
   bool is_first_in_group = true;
 };
 
@@ -71,7 +72,7 @@ struct OpDef {
   int num_results = 1;
   /// Result types, or OpTypeError.
   std::vector<TensorType> (*infer_types)(const OpQuery&) = nullptr;
-  /// Emits gradient nodes; nullptr = not differentiable (see also stops_gradient).
+  /// Emits gradient nodes; nullptr = no gradient passes (a constant, or a shift that cancels).
   void (*gradient)(GradBuilder&) = nullptr;
   /// Placements that the op allows; nullptr only for leaves, sinks, moves and collectives.
   ShardingRule (*sharding_rule)(const OpQuery&) = nullptr;

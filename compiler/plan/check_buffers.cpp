@@ -10,11 +10,6 @@ namespace {
 
 size_t position(int index) { return static_cast<size_t>(index); }
 
-bool persists(const PlanTensor& tensor) {
-  return tensor.role == TensorRole::kInput || tensor.role == TensorRole::kParameter ||
-         tensor.role == TensorRole::kState;
-}
-
 class BufferSweep {
  public:
   BufferSweep(const Plan& plan, PlanIssues& issues) : plan_(plan), issues_(issues), ranges_(live_ranges(plan)) {
@@ -23,7 +18,7 @@ class BufferSweep {
 
   void run() {
     for (size_t i = 0; i < plan_.tensors.size(); ++i) {
-      if (persists(plan_.tensors[i])) write(static_cast<int>(i), -1);
+      if (persists(plan_.tensors[i].role)) write(static_cast<int>(i), -1);
     }
     for (size_t i = 0; i < plan_.steps.size(); ++i) {
       const PlanStep& step = plan_.steps[i];
@@ -158,7 +153,7 @@ std::vector<LiveRange> live_ranges(const Plan& plan) {
     ranges[position(step.operands[1])].end = end;
   }
   for (size_t i = 0; i < plan.tensors.size(); ++i) {
-    if (persists(plan.tensors[i]) && !is_replaced[i]) ranges[i].end = end;
+    if (persists(plan.tensors[i].role) && !is_replaced[i]) ranges[i].end = end;
   }
   for (const auto& [name, tensor] : plan.outputs) ranges[position(tensor)].end = end;
   return ranges;

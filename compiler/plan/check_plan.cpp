@@ -18,10 +18,6 @@ constexpr int64_t kMaxElements = int64_t{1} << 50;
 
 size_t position(int index) { return static_cast<size_t>(index); }
 
-bool persists(TensorRole role) {
-  return role == TensorRole::kInput || role == TensorRole::kParameter || role == TensorRole::kState;
-}
-
 /// a * b, or a value beyond every limit here.
 int64_t bounded_product(int64_t a, int64_t b) { return b > kMaxElements / a ? kMaxElements + 1 : a * b; }
 

@@ -29,7 +29,8 @@ struct PlanTensor {
   /// Offset in the rank's arena, the same on every rank; the buffer is sized for the fullest rank.
   int64_t offset = 0;
   int64_t bytes = 0;
-  /// Parameters and states: how they start ({"init": "normal", "std": 0.02}, ...); parameters also "trainable".
+  /// Of the leaf that makes a persistent tensor: shape and dtype; of a parameter also how it starts ({"init": "normal",
+  /// "std": 0.02}, ...) and "trainable".
   Attributes attributes;
   bool operator==(const PlanTensor&) const = default;
 };
@@ -65,6 +66,9 @@ struct Plan {
   int64_t persistent_bytes = 0;
   bool operator==(const Plan&) const = default;
 };
+
+/// Inputs, parameters and states keep their value from step to step.
+bool persists(TensorRole role);
 
 /// The move that a collective or local-move step performs.
 Move step_move(const Plan& plan, const PlanStep& step);

@@ -9,8 +9,8 @@ namespace tpc {
 
 std::string write_plan(const Plan& plan);
 
-/// Reads and checks a plan (see check_plan.h). `file` is its name in messages. A plan edited by hand that is not sound is
-/// a UserError with the places; an unknown version is refused with the versions that load.
+/// Reads and checks a plan (see check_plan.h). `file` is its name in messages. A plan edited by hand that is not sound
+/// is a UserError with the places; an unknown version is refused with the versions that load.
 Plan read_plan(const std::string& text, const std::string& file);
 
 }  // namespace tpc

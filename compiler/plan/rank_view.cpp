@@ -40,9 +40,7 @@ class RankView {
     TextTable held("lllr");
     for (size_t i = 0; i < plan_.tensors.size(); ++i) {
       const PlanTensor& tensor = plan_.tensors[i];
-      bool persists = tensor.role == TensorRole::kInput || tensor.role == TensorRole::kParameter ||
-                      tensor.role == TensorRole::kState;
-      if (persists) {
+      if (persists(tensor.role)) {
         held.add_row({std::string(to_string(tensor.role)), tensor.name, part(static_cast<int>(i)),
                       fmt::format("@{}", tensor.offset)});
       }

@@ -49,8 +49,8 @@ int64_t max_received_elements(const Move& move, const Shape& shape, const Device
 int64_t volume_elements(const Move& move, const Shape& shape, const DeviceMesh& mesh,
                         std::span<const int64_t> coordinate);
 
-/// Ranks at which extremes over the whole mesh are reached: every rank of a small mesh; otherwise per axis the first and
-/// last coordinate and those where a balanced split of any of `sizes` changes. Coordinates, in rank order.
+/// Ranks at which extremes over the whole mesh are reached: every rank of a small mesh; otherwise per axis the first
+/// and last coordinate and those where a balanced split of any of `sizes` changes. Coordinates, in rank order.
 std::vector<std::vector<int64_t>> representative_coordinates(const DeviceMesh& mesh, std::span<const int64_t> sizes);
 
 /// The cheapest sequence of moves from one sharding to another, among those that pass through Replicate and the

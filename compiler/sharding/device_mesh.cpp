@@ -120,7 +120,8 @@ std::string axes_name(const DeviceMesh& mesh, std::span<const int64_t> axes) {
     std::string_view user = user_axis(name);
     auto of_user = [&](const MeshAxis& axis) { return user_axis(axis.name) == user; };
     int64_t all = std::count_if(mesh.axes().begin(), mesh.axes().end(), of_user);
-    int64_t here = std::count_if(axes.begin(), axes.end(), [&](int64_t a) { return of_user(mesh.axes()[static_cast<size_t>(a)]); });
+    int64_t here = std::count_if(axes.begin(), axes.end(),
+                                 [&](int64_t a) { return of_user(mesh.axes()[static_cast<size_t>(a)]); });
     std::string part = all == here ? std::string(user) : name;
     bool repeated = i > 0 && all == here && user_axis(mesh.axes()[static_cast<size_t>(axes[i - 1])].name) == user;
     if (repeated) continue;

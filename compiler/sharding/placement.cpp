@@ -154,7 +154,8 @@ std::optional<std::string> why_illegal(const Shape& shape, const TensorSharding&
       return fmt::format("dimension {} (size {}) is not whole units of {}", dim, shape[dim], placement.unit);
     }
     if (emptiest[dim] % placement.unit != 0) {
-      return fmt::format("blocks of dimension {} left by the outer axes are not whole units of {}", dim, placement.unit);
+      return fmt::format("blocks of dimension {} left by the outer axes are not whole units of {}", dim,
+                         placement.unit);
     }
     int64_t units = emptiest[dim] / placement.unit;
     if (units < parts) {

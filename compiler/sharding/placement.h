@@ -93,8 +93,8 @@ Region whole_region(const Shape& shape);
 /// Sizes of the fullest rank's part (per dimension the largest block; the rank at coordinate 0 holds it).
 Shape fullest_shape(const Shape& shape, const TensorSharding& sharding, const DeviceMesh& mesh);
 
-/// Why `sharding` is not possible for `shape` (a dimension out of range, or smaller than the axes that split it), in the
-/// user's terms; nullopt when it is legal. Legal means that every rank holds at least one unit of every dimension.
+/// Why `sharding` is not possible for `shape` (a dimension out of range, or smaller than the axes that split it), in
+/// the user's terms; nullopt when it is legal. Legal means that every rank holds at least one unit of every dimension.
 std::optional<std::string> why_illegal(const Shape& shape, const TensorSharding& sharding, const DeviceMesh& mesh);
 
 /// Drops units that change nothing: S(2:4) of 32 on 4 ranks is S(2). Shardings are compared in this form.

@@ -113,7 +113,8 @@ std::string to_string(const ShardingRule& rule) {
   for (const LinearGroup& group : rule.linear) {
     if (!text.empty()) text += "; ";
     text += "linear {";
-    for (size_t i = 0; i < group.operands.size(); ++i) text += fmt::format("{}{}", i == 0 ? "" : ", ", group.operands[i]);
+    for (size_t i = 0; i < group.operands.size(); ++i)
+      text += fmt::format("{}{}", i == 0 ? "" : ", ", group.operands[i]);
     text += "}";
   }
   return text;

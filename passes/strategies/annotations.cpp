@@ -80,8 +80,7 @@ std::string pins_text(const Graph& graph, const Node& node, const std::vector<Pi
 std::string in_words(const Graph& graph, const Node& node, const Pin& pin) {
   if (pin.second.is_replicate()) return fmt::format("\"{}\" whole", pin.first);
   if (pin.second.is_partial()) return fmt::format("\"{}\" as a partial sum", pin.first);
-  return fmt::format("\"{}\" split by {}", pin.first,
-                     dim_name(pinned_value(graph, node, pin.first), pin.second.dim));
+  return fmt::format("\"{}\" split by {}", pin.first, dim_name(pinned_value(graph, node, pin.first), pin.second.dim));
 }
 
 /// One mend per pin: what the other uses would have to be if this pin were given up.
@@ -136,11 +135,12 @@ void report_impossible(const AxisState& state, size_t node, const Annotation& an
   for (const Pin& pin : annotation.uses) {
     wishes += (wishes.empty() ? "" : " and ") + in_words(graph, source, pin);
   }
-  diagnostics.error(loc,
-                    fmt::format("\"{}\" cannot have {}{}: ranks that hold blocks of one tensor need the matching blocks of "
-                                "the other",
-                                source.layer, wishes, annotation.uses.size() > 1 ? " at once" : ""),
-                    mends(state, node, annotation));
+  diagnostics.error(
+      loc,
+      fmt::format("\"{}\" cannot have {}{}: ranks that hold blocks of one tensor need the matching blocks of "
+                  "the other",
+                  source.layer, wishes, annotation.uses.size() > 1 ? " at once" : ""),
+      mends(state, node, annotation));
 }
 
 /// Two layers that share a weight may not pin it differently.
@@ -153,12 +153,13 @@ void check_shared_weights(const AxisState& state, DiagnosticSink& diagnostics) {
       auto [entry, is_new] = pinned.try_emplace(node.operands[1], &node, pin.second);
       if (is_new || entry->second.second == pin.second) continue;
       const Node& other = *entry->second.first;
-      diagnostics.error({graph.source_file, node.annotation.pointer},
-                        fmt::format("\"{}\" pins \"{}\" as {}, \"{}\" pins it as {}: one tensor has one placement at rest",
-                                    node.layer, graph.value(node.operands[1]).name,
-                                    placement_name(graph.value(node.operands[1]), pin.second), other.layer,
-                                    placement_name(graph.value(node.operands[1]), entry->second.second)),
-                        {{{graph.source_file, other.annotation.pointer}, "the other pin is here"}});
+      diagnostics.error(
+          {graph.source_file, node.annotation.pointer},
+          fmt::format("\"{}\" pins \"{}\" as {}, \"{}\" pins it as {}: one tensor has one placement at rest",
+                      node.layer, graph.value(node.operands[1]).name,
+                      placement_name(graph.value(node.operands[1]), pin.second), other.layer,
+                      placement_name(graph.value(node.operands[1]), entry->second.second)),
+          {{{graph.source_file, other.annotation.pointer}, "the other pin is here"}});
     }
   }
 }
@@ -180,10 +181,11 @@ void warn_if_undone(const AxisState& state, size_t node, Strategy natural, Strat
     int64_t bytes = gathered * byte_size(graph.value(source.operands[0]).type.dtype);
     diagnostics.warning(
         {graph.source_file, source.annotation.pointer},
-        fmt::format("\"{}\" is pinned to be whole: its input is gathered, {} bytes a step on each rank of \"{}\", and the "
-                    "gather is undone by the next slice, in \"{}\"; without the pin it is split like its neighbours and "
-                    "gathers nothing",
-                    source.layer, bytes, user_axis(graph.mesh.axes()[state.axis()].name), graph.nodes[next].layer));
+        fmt::format(
+            "\"{}\" is pinned to be whole: its input is gathered, {} bytes a step on each rank of \"{}\", and the "
+            "gather is undone by the next slice, in \"{}\"; without the pin it is split like its neighbours and "
+            "gathers nothing",
+            source.layer, bytes, user_axis(graph.mesh.axes()[state.axis()].name), graph.nodes[next].layer));
     return;
   }
 }

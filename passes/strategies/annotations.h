@@ -6,9 +6,9 @@
 
 namespace tpc {
 
-/// Replaces the strategy of every annotated forward node that does not agree with its annotation by the cheapest one that
-/// does. Reports, with both mends, an annotation that no rule of the op allows, and two annotations that pin one weight
-/// differently; warns where a pin makes a layer gather what the next layer splits again.
+/// Replaces the strategy of every annotated forward node that does not agree with its annotation by the cheapest one
+/// that does. Reports, with both mends, an annotation that no rule of the op allows, and two annotations that pin one
+/// weight differently; warns where a pin makes a layer gather what the next layer splits again.
 void apply_annotations(AxisState& state, DiagnosticSink& diagnostics);
 
 }  // namespace tpc

@@ -1,5 +1,5 @@
-/// One mesh axis while a strategy walks the graph in order: how each value lies on it, which strategies are legal there,
-/// and what converting would move.
+/// One mesh axis while a strategy walks the graph in order: how each value lies on it, which strategies are legal
+/// there, and what converting would move.
 #pragma once
 
 #include <cstdint>

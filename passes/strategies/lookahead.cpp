@@ -42,7 +42,8 @@ std::optional<int64_t> Lookahead::through(size_t node, size_t operand, int64_t d
       // A result used in backward only (a norm's statistics) follows by itself.
       bool forward_use = false;
       for (const Use& result_use : uses_[result.position()]) {
-        forward_use = forward_use || state_.graph().nodes[static_cast<size_t>(result_use.node)].phase == Phase::kForward;
+        forward_use =
+            forward_use || state_.graph().nodes[static_cast<size_t>(result_use.node)].phase == Phase::kForward;
       }
       if (!forward_use) continue;
       std::optional<int64_t> needed = absorbed(result, factor.results[r]->dim);

@@ -67,8 +67,8 @@ void choose_light(AxisState& state, const Completion& complete, size_t node) {
   const Node& source = state.graph().nodes[node];
   std::optional<Strategy> pass = state.partial_pass(node);
   // Norms and other ops with saved operands complete the sum first: their results are more than their operand.
-  bool covers_all = pass && state.ruled(node).rule.linear[static_cast<size_t>(pass->index)].operands.size() ==
-                                source.operands.size();
+  bool covers_all =
+      pass && state.ruled(node).rule.linear[static_cast<size_t>(pass->index)].operands.size() == source.operands.size();
   if (covers_all) {
     state.choose(node, *pass);
     return;
@@ -127,7 +127,8 @@ void place_gradient_like_parameter(AxisState& state, size_t node, const std::vec
 std::vector<ValueId> parameters_of_gradients(const Graph& graph) {
   std::vector<ValueId> parameters(graph.values.size());
   for (const Node& node : graph.nodes) {
-    if (node.op == OpKind::kAdamW || node.op == OpKind::kSgd) parameters[node.operands[1].position()] = node.operands[0];
+    if (node.op == OpKind::kAdamW || node.op == OpKind::kSgd)
+      parameters[node.operands[1].position()] = node.operands[0];
   }
   return parameters;
 }
@@ -142,22 +143,42 @@ std::vector<int> forward_nodes(const Graph& graph) {
   return forward;
 }
 
-bool follows_forward(const Node& node) { return op_def(node.op).heavy || node.op == OpKind::kEmbeddingGrad; }
+/// What the walks over every axis share: computed once.
+struct TrainingGraph {
+  std::vector<int> forward;                    ///< for a gradient node the node it differentiates, else -1
+  std::vector<ValueId> parameter_of_gradient;  ///< for the gradient of a parameter that parameter
+  std::vector<int64_t> sequence;               ///< sequence_dims
+};
 
-void walk_data_axis(AxisState& state, const PassContext& context, const std::vector<int>& forward,
-                    const std::vector<ValueId>& gradients, const std::vector<int64_t>& sequence) {
+/// Backward and optimizer nodes, and forward nodes without a rule of their own.
+void choose_following(AxisState& state, const Completion& complete, const TrainingGraph& steps, size_t i) {
+  const Node& node = state.graph().nodes[i];
+  bool follows_forward = steps.forward[i] >= 0 && (op_def(node.op).heavy || node.op == OpKind::kEmbeddingGrad);
+  if (node.op == OpKind::kSumSquares && node.phase == Phase::kOptimizer) {
+    place_gradient_like_parameter(state, i, steps.parameter_of_gradient);
+  } else if (node.phase == Phase::kOptimizer) {
+    choose_optimizer(state, i);
+  } else if (follows_forward) {
+    choose_backward_heavy(state, complete, i, static_cast<size_t>(steps.forward[i]));
+  } else {
+    choose_light(state, complete, i);
+  }
+}
+
+void walk_data_axis(AxisState& state, const PassContext& context, const TrainingGraph& steps) {
   const Graph& graph = state.graph();
-  Completion complete(state, /*sequence_parallel=*/false, sequence);
+  Completion complete(state, /*sequence_parallel=*/false, steps.sequence);
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
     if (node.op == OpKind::kInput) {
       const Shape& shape = graph.value(node.results[0]).type.shape;
       if (!shape.empty() && shape[0] < state.size()) {
         context.diagnostics.error(
-            graph.loc(node), fmt::format("the batch of \"{}\" is split over the data axis ({} rows), too few for dp {}: every rank "
-                                         "needs at least one; {}",
-                                         graph.value(node.results[0]).name, shape[0], state.size(),
-                                         shape[0] == 1 ? "only dp 1 works" : fmt::format("dp 1 to {} work", shape[0])));
+            graph.loc(node),
+            fmt::format("the batch of \"{}\" is split over the data axis ({} rows), too few for dp {}: every rank "
+                        "needs at least one; {}",
+                        graph.value(node.results[0]).name, shape[0], state.size(),
+                        shape[0] == 1 ? "only dp 1 works" : fmt::format("dp 1 to {} work", shape[0])));
       }
       state.set_made(node.results[0], shape.empty() ? Placement::replicate() : Placement::shard(0));
       continue;
@@ -167,15 +188,7 @@ void walk_data_axis(AxisState& state, const PassContext& context, const std::vec
       continue;
     }
     if (!state.ruled(i).has_rule) continue;
-    if (node.op == OpKind::kSumSquares && node.phase == Phase::kOptimizer) {
-      place_gradient_like_parameter(state, i, gradients);
-    } else if (node.phase == Phase::kOptimizer) {
-      choose_optimizer(state, i);
-    } else if (forward[i] >= 0 && follows_forward(node)) {
-      choose_backward_heavy(state, complete, i, static_cast<size_t>(forward[i]));
-    } else {
-      choose_light(state, complete, i);
-    }
+    choose_following(state, complete, steps, i);
   }
 }
 
@@ -199,16 +212,15 @@ void check_sequence(const AxisState& state, DiagnosticSink& diagnostics) {
 }
 
 /// Forward by the rules of tensor_parallel.h, then the user's annotations, then everything that follows from them.
-void walk_tensor_axis(AxisState& state, const PassContext& context, const std::vector<int>& forward,
-                      const std::vector<ValueId>& gradients, const std::vector<int64_t>& sequence) {
+void walk_tensor_axis(AxisState& state, const PassContext& context, const TrainingGraph& steps) {
   const Graph& graph = state.graph();
   bool sequence_parallel = context.options.sequence_parallel;
   if (sequence_parallel) {
     check_sequence(state, context.diagnostics);
     context.diagnostics.throw_if_errors();
   }
-  Completion complete(state, sequence_parallel, sequence);
-  TensorParallelRules rules(state, context.diagnostics, sequence_parallel, sequence);
+  Completion complete(state, sequence_parallel, steps.sequence);
+  TensorParallelRules rules(state, context.diagnostics, sequence_parallel, steps.sequence);
 
   auto place_leaf = [&](const Node& node) {
     if (node.op == OpKind::kInput) state.set_made(node.results[0], Placement::replicate());
@@ -235,14 +247,8 @@ void walk_tensor_axis(AxisState& state, const PassContext& context, const std::v
     if (!state.ruled(i).has_rule) continue;
     if (node.phase == Phase::kForward) {
       state.choose(i, state.chosen(i));
-    } else if (node.op == OpKind::kSumSquares && node.phase == Phase::kOptimizer) {
-      place_gradient_like_parameter(state, i, gradients);
-    } else if (node.phase == Phase::kOptimizer) {
-      choose_optimizer(state, i);
-    } else if (forward[i] >= 0 && follows_forward(node)) {
-      choose_backward_heavy(state, complete, i, static_cast<size_t>(forward[i]));
     } else {
-      choose_light(state, complete, i);
+      choose_following(state, complete, steps, i);
     }
   }
 }
@@ -258,7 +264,8 @@ DeviceMesh megatron_mesh(const Graph& graph, const DeviceMesh& mesh) {
         if (node.op != OpKind::kAttention) continue;
         int64_t heads = graph.value(node.operands[0]).type.shape[2];
         int64_t kv_heads = graph.value(node.operands[1]).type.shape[2];
-        if (kv_heads > 1 && kv_heads < heads && kv_heads < axis.size && axis.size % kv_heads == 0) cuts.insert(kv_heads);
+        if (kv_heads > 1 && kv_heads < heads && kv_heads < axis.size && axis.size % kv_heads == 0)
+          cuts.insert(kv_heads);
       }
     }
     // Several attentions can share sub-axes only if their kv heads divide one another; others keep K and V whole.
@@ -277,15 +284,13 @@ DeviceMesh megatron_mesh(const Graph& graph, const DeviceMesh& mesh) {
 NodeStrategies megatron_choose(const Graph& graph, const PassContext& context) {
   NodeStrategies chosen(graph.nodes.size(), std::vector<Strategy>(graph.mesh.num_axes()));
   std::vector<RuledNode> ruled = rules_of(graph);
-  std::vector<int> forward = forward_nodes(graph);
-  std::vector<ValueId> gradients = parameters_of_gradients(graph);
-  std::vector<int64_t> sequence = sequence_dims(graph, ruled);
+  TrainingGraph steps{forward_nodes(graph), parameters_of_gradients(graph), sequence_dims(graph, ruled)};
   for (size_t axis = 0; axis < graph.mesh.num_axes(); ++axis) {
     AxisState state(graph, ruled, chosen, axis);
     if (user_axis(graph.mesh.axes()[axis].name) == "dp") {
-      walk_data_axis(state, context, forward, gradients, sequence);
+      walk_data_axis(state, context, steps);
     } else {
-      walk_tensor_axis(state, context, forward, gradients, sequence);
+      walk_tensor_axis(state, context, steps);
     }
     context.diagnostics.throw_if_errors();
   }

@@ -2,10 +2,11 @@
 ///
 /// Axis dp: inputs are split on dimension 0, parameters are whole; everything follows without conversions, and weight
 /// gradients are partial sums until the optimizer.
-/// Axis tp: a linear whose input is whole is column-parallel if the split can be carried, through the ops that follow, to
-/// a contraction over it (its row-parallel partner) or to the loss; attention is split by heads; tables by vocabulary.
-/// Otherwise a layer is replicated. Sums are completed right after the layer that makes them: by all_reduce, or with
-/// sequence parallelism by reduce_scatter along the sequence. Gradient nodes are split by the factor of their forward node.
+/// Axis tp: a linear whose input is whole is column-parallel if the split can be carried, through the ops that follow,
+/// to a contraction over it (its row-parallel partner) or to the loss; attention is split by heads; tables by
+/// vocabulary. Otherwise a layer is replicated. Sums are completed right after the layer that makes them: by
+/// all_reduce, or with sequence parallelism by reduce_scatter along the sequence. Gradient nodes are split by the
+/// factor of their forward node.
 #pragma once
 
 #include "passes/strategies/strategy.h"

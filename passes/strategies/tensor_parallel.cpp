@@ -54,11 +54,12 @@ Strategy TensorParallelRules::choose_linear(size_t node, const std::vector<std::
     }
   }
   if (std::optional<Strategy> found = column(node)) return *found;
-  // A layer of its own keeps the tokens split; one beside column-parallel siblings (K and V beside the queries) uses the
-  // input that is gathered for them.
+  // A layer of its own keeps the tokens split; one beside column-parallel siblings (K and V beside the queries) uses
+  // the input that is gathered for them.
   if (stream && !has_column_sibling(node)) {
     for (size_t f = 0; f < factors.size(); ++f) {
-      if (factors[f].operands[0] && factors[f].operands[0]->dim == input->dim) return Strategy::factor(static_cast<int>(f));
+      if (factors[f].operands[0] && factors[f].operands[0]->dim == input->dim)
+        return Strategy::factor(static_cast<int>(f));
     }
   }
   return Strategy::replicate();
@@ -104,7 +105,8 @@ std::optional<Strategy> TensorParallelRules::attention(size_t node) const {
   // What the axes before this one left of the kv heads.
   int64_t kv_left = kv_heads;
   for (size_t axis = 0; axis < state_.axis(); ++axis) {
-    bool split = user_axis(state_.graph().mesh.axes()[axis].name) == user_axis(state_.graph().mesh.axes()[state_.axis()].name);
+    bool split =
+        user_axis(state_.graph().mesh.axes()[axis].name) == user_axis(state_.graph().mesh.axes()[state_.axis()].name);
     if (split && kv_left % state_.graph().mesh.axis_size(axis) == 0) kv_left /= state_.graph().mesh.axis_size(axis);
   }
   return kv_left % state_.size() == 0 ? by_kv : by_heads;

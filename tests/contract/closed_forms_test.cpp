@@ -13,8 +13,9 @@ using Dims = std::map<std::string, int64_t>;
 
 /// Sizes that 8 ranks divide evenly.
 const std::vector<Dims>& shapes() {
-  static const std::vector<Dims> all{{{"batch", 4}, {"seq", 32}, {"hidden", 128}, {"head_dim", 16}, {"ffn", 512}, {"vocab", 256}},
-                                     {{"batch", 2}, {"seq", 16}, {"hidden", 64}, {"head_dim", 8}, {"ffn", 320}, {"vocab", 136}}};
+  static const std::vector<Dims> all{
+      {{"batch", 4}, {"seq", 32}, {"hidden", 128}, {"head_dim", 16}, {"ffn", 512}, {"vocab", 256}},
+      {{"batch", 2}, {"seq", 16}, {"hidden", 64}, {"head_dim", 8}, {"ffn", 320}, {"vocab", 136}}};
   return all;
 }
 
@@ -40,7 +41,8 @@ Volume volume(const Report& report, const std::vector<std::string>& layers, Phas
   return total;
 }
 
-void check_volume(const Report& report, const std::vector<std::string>& layers, Phase phase, double phi, int collectives) {
+void check_volume(const Report& report, const std::vector<std::string>& layers, Phase phase, double phi,
+                  int collectives) {
   CAPTURE(layers[0]);
   CAPTURE(to_string(phase));
   Volume found = volume(report, layers, phase, "tp");
@@ -84,7 +86,8 @@ TEST_CASE("tensor parallelism: attention 4 Phi, MLP 4 Phi, embedding 2 Phi, head
       CHECK(volume(report, {}, Phase::kOptimizer, "tp").collectives == 0);
       // A layer of two blocks and the ends: (8 L + 4) Phi and three times b·s.
       double tokens = static_cast<double>(dims.at("batch") * dims.at("seq"));
-      CHECK(report.step.volume_elements == doctest::Approx(20.0 * static_cast<double>(report.phi.elements) + 6 * tokens));
+      CHECK(report.step.volume_elements ==
+            doctest::Approx(20.0 * static_cast<double>(report.phi.elements) + 6 * tokens));
       check_ring(report);
     }
   }

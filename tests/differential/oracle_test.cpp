@@ -1,13 +1,14 @@
-// The tutorial model against PyTorch (tests/data/small_gpt): logits, loss, every gradient, 50 optimizer steps, at any tp.
+// The tutorial model against PyTorch (tests/data/small_gpt): logits, loss, every gradient, 50 optimizer steps, at any
+// tp.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <cmath>
 #include <cstring>
 #include <fstream>
 #include <iterator>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "compiler/core/check.h"
 #include "runtime/cpu/cpu_backend.h"
@@ -108,10 +109,12 @@ void check_against_oracle(const MeshCase& mesh) {
   Batch batch{{"tokens", oracle.tensors.at("input_ids")}, {"targets", oracle.tensors.at("labels")}};
   for (size_t step = 0; step < 51; ++step) {
     if (step == 50) {
-      CHECK(absolute_difference(trainer.get_tensor("embed.weight"), oracle.tensors.at("final/embed.weight")) < kFinalLimit);
+      CHECK(absolute_difference(trainer.get_tensor("embed.weight"), oracle.tensors.at("final/embed.weight")) <
+            kFinalLimit);
       CHECK(absolute_difference(trainer.get_tensor("block0.qkv.weight"),
                                 oracle.tensors.at("final/layers.0.attn.qkv.weight")) < kFinalLimit);
-      CHECK(absolute_difference(trainer.get_tensor("ln_f.weight"), oracle.tensors.at("final/ln_f.weight")) < kFinalLimit);
+      CHECK(absolute_difference(trainer.get_tensor("ln_f.weight"), oracle.tensors.at("final/ln_f.weight")) <
+            kFinalLimit);
     }
     double loss = static_cast<double>(trainer.train_step(batch).loss);
     CHECK(std::abs(loss - oracle.losses[step]) < kLossLimit);

@@ -47,9 +47,20 @@ const std::vector<SmallModel>& small_models() {
       {"tiny_gpt", {{"vocab", 61}, {"ffn", 77}}},
       {"mlp", {{"batch", 6}}},
       {"llama_tiny", {{"batch", 4}, {"vocab", 61}, {"ffn", 77}}},
-      {"mid_gpt", {{"batch", 4}, {"seq", 16}, {"vocab", 61}, {"hidden", 32}, {"head_dim", 4}, {"ffn", 53}, {"layers", 1}}},
-      {"gpt2_124m", {{"seq", 16}, {"vocab", 61}, {"hidden", 36}, {"heads", 9}, {"head_dim", 4}, {"ffn", 53}, {"layers", 2}}},
-      {"llama3_405b", {{"batch", 4}, {"seq", 16}, {"vocab", 61}, {"hidden", 32}, {"heads", 16}, {"kv_heads", 4}, {"head_dim", 4}, {"ffn", 53}, {"layers", 2}}}};
+      {"mid_gpt",
+       {{"batch", 4}, {"seq", 16}, {"vocab", 61}, {"hidden", 32}, {"head_dim", 4}, {"ffn", 53}, {"layers", 1}}},
+      {"gpt2_124m",
+       {{"seq", 16}, {"vocab", 61}, {"hidden", 36}, {"heads", 9}, {"head_dim", 4}, {"ffn", 53}, {"layers", 2}}},
+      {"llama3_405b",
+       {{"batch", 4},
+        {"seq", 16},
+        {"vocab", 61},
+        {"hidden", 32},
+        {"heads", 16},
+        {"kv_heads", 4},
+        {"head_dim", 4},
+        {"ffn", 53},
+        {"layers", 2}}}};
   return models;
 }
 
@@ -144,7 +155,8 @@ TEST_CASE("small_gpt falls from 5.8 below 4 in 50 steps, equal at every tp") {
   std::vector<double> losses;
   for (const char* text : {"tp=1", "tp=2", "tp=3", "tp=4", "tp=8"}) {
     CAPTURE(text);
-    Trainer trainer(compile_model("small_gpt", {}, {text, *parse_mesh(text), false}).plan, make_cpu_backend, one_thread());
+    Trainer trainer(compile_model("small_gpt", {}, {text, *parse_mesh(text), false}).plan, make_cpu_backend,
+                    one_thread());
     std::unique_ptr<DataSource> data = fixed_data(trainer.plan(), 0);
     for (uint64_t step = 0; step < 50; ++step) {
       double loss = static_cast<double>(trainer.train_step(data->batch(step)).loss);

@@ -1,4 +1,5 @@
-// Every model on every mesh equals the model on one rank: losses, every gradient, weights and optimizer state, in double.
+// Every model on every mesh equals the model on one rank: losses, every gradient, weights and optimizer state, in
+// double.
 #include <doctest/doctest.h>
 
 #include "tests/support/program.h"
@@ -14,13 +15,40 @@ struct ModelCase {
 
 const std::vector<ModelCase>& model_cases() {
   static const std::vector<ModelCase> cases{
-      {"small_gpt", {{"batch", 4}, {"seq", 8}, {"vocab", 19}, {"hidden", 12}, {"heads", 8}, {"head_dim", 3}, {"ffn", 21}}},
-      {"tiny_gpt", {{"batch", 4}, {"seq", 8}, {"vocab", 19}, {"hidden", 12}, {"heads", 8}, {"head_dim", 3}, {"ffn", 21}}},
+      {"small_gpt",
+       {{"batch", 4}, {"seq", 8}, {"vocab", 19}, {"hidden", 12}, {"heads", 8}, {"head_dim", 3}, {"ffn", 21}}},
+      {"tiny_gpt",
+       {{"batch", 4}, {"seq", 8}, {"vocab", 19}, {"hidden", 12}, {"heads", 8}, {"head_dim", 3}, {"ffn", 21}}},
       {"mlp", {{"batch", 6}}},
       {"llama_tiny", {{"batch", 4}, {"seq", 8}, {"vocab", 19}, {"hidden", 12}, {"ffn", 21}}},
-      {"mid_gpt", {{"batch", 4}, {"seq", 8}, {"vocab", 19}, {"hidden", 12}, {"heads", 8}, {"head_dim", 3}, {"ffn", 21}, {"layers", 1}}},
-      {"gpt2_124m", {{"batch", 4}, {"seq", 8}, {"vocab", 19}, {"hidden", 12}, {"heads", 9}, {"head_dim", 3}, {"ffn", 21}, {"layers", 2}}},
-      {"llama3_405b", {{"batch", 4}, {"seq", 8}, {"vocab", 19}, {"hidden", 12}, {"heads", 16}, {"kv_heads", 4}, {"head_dim", 4}, {"ffn", 21}, {"layers", 2}}},
+      {"mid_gpt",
+       {{"batch", 4},
+        {"seq", 8},
+        {"vocab", 19},
+        {"hidden", 12},
+        {"heads", 8},
+        {"head_dim", 3},
+        {"ffn", 21},
+        {"layers", 1}}},
+      {"gpt2_124m",
+       {{"batch", 4},
+        {"seq", 8},
+        {"vocab", 19},
+        {"hidden", 12},
+        {"heads", 9},
+        {"head_dim", 3},
+        {"ffn", 21},
+        {"layers", 2}}},
+      {"llama3_405b",
+       {{"batch", 4},
+        {"seq", 8},
+        {"vocab", 19},
+        {"hidden", 12},
+        {"heads", 16},
+        {"kv_heads", 4},
+        {"head_dim", 4},
+        {"ffn", 21},
+        {"layers", 2}}},
   };
   return cases;
 }
@@ -57,7 +85,8 @@ constexpr const char* kNamedLikeOurs = R"({"format": "tpc-model", "version": 1, 
 }  // namespace
 
 TEST_CASE("layers may be called as the compiler calls its own values") {
-  Training wanted = train_reference(compile_text(kNamedLikeOurs, "names.json", {}, {"one rank", DeviceMesh()}).graph, 3, true);
+  Training wanted =
+      train_reference(compile_text(kNamedLikeOurs, "names.json", {}, {"one rank", DeviceMesh()}).graph, 3, true);
   for (const MeshCase& mesh : mesh_cases()) {
     if (mesh.mesh.world_size() > 6 || (mesh.sequence_parallel && mesh.mesh.num_axes() > 1)) continue;
     CAPTURE(mesh.name);

@@ -27,9 +27,26 @@ std::vector<std::string> shipped_models() {
 
 // What can stand between two separators of a model file.
 std::vector<std::string> tokens(const std::vector<std::string>& texts) {
-  std::vector<std::string> out = {"0",   "-1",   "1",  "3", "1e999", "4294967296", "99999999999999999999", "1.5",
-                                  "[]",  "{}",   "null", "true", "\"\"", "\"S(0)\"", "\"block{last}.x\"", "\"1/sqrt(0)\"",
-                                  "[1]", "[1, 1, 1, 1, 1, 1, 1, 1]", "{\"normal\": 1}", "{\"weight\": \"S(hidden)\"}"};
+  std::vector<std::string> out = {"0",
+                                  "-1",
+                                  "1",
+                                  "3",
+                                  "1e999",
+                                  "4294967296",
+                                  "99999999999999999999",
+                                  "1.5",
+                                  "[]",
+                                  "{}",
+                                  "null",
+                                  "true",
+                                  "\"\"",
+                                  "\"S(0)\"",
+                                  "\"block{last}.x\"",
+                                  "\"1/sqrt(0)\"",
+                                  "[1]",
+                                  "[1, 1, 1, 1, 1, 1, 1, 1]",
+                                  "{\"normal\": 1}",
+                                  "{\"weight\": \"S(hidden)\"}"};
   for (const std::string& text : texts) {
     for (size_t begin = text.find('"'); begin != std::string::npos; begin = text.find('"', begin + 1)) {
       size_t end = text.find('"', begin + 1);

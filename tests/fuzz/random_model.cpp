@@ -96,7 +96,8 @@ class ModelWriter {
     int64_t head_dim = 2 * between(1, 3);
     std::string qkv = on("linear", input, fmt::format(", \"out\": [3, {}, {}]{}{}", heads, head_dim, bias(), frozen()));
     std::string attn = on("attention", qkv, chance(60) ? ", \"causal\": true" : "");
-    return on("linear", attn, fmt::format(", \"contract\": [{}, {}], \"out\": [\"hidden\"]{}", heads, head_dim, bias()));
+    return on("linear", attn,
+              fmt::format(", \"contract\": [{}, {}], \"out\": [\"hidden\"]{}", heads, head_dim, bias()));
   }
 
   std::string attention_grouped(const std::string& input) {
@@ -112,7 +113,8 @@ class ModelWriter {
     }
     std::string attn = layer("attention", fmt::format("\"inputs\": [\"{}\", \"{}\", \"{}\"]{}", q, k, v,
                                                       chance(60) ? ", \"causal\": true" : ""));
-    return on("linear", attn, fmt::format(", \"contract\": [{}, {}], \"out\": [\"hidden\"]{}", heads, head_dim, bias()));
+    return on("linear", attn,
+              fmt::format(", \"contract\": [{}, {}], \"out\": [\"hidden\"]{}", heads, head_dim, bias()));
   }
 
   std::string mlp(const std::string& input) {
@@ -135,8 +137,8 @@ class ModelWriter {
     std::string last = norm(stream);
     std::string tie = chance(50) ? fmt::format(", \"weight\": \"{}.weight\"", table_) : "";
     std::string logits = on("linear", last, ", \"out\": [\"vocab\"]" + tie);
-    layers_ += fmt::format(",\n{{\"name\": \"loss\", \"op\": \"cross_entropy\", \"input\": \"{}\", \"targets\": \"targets\"}}",
-                           logits);
+    layers_ += fmt::format(
+        ",\n{{\"name\": \"loss\", \"op\": \"cross_entropy\", \"input\": \"{}\", \"targets\": \"targets\"}}", logits);
   }
 
   std::mt19937_64 random_;

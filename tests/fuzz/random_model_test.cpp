@@ -1,5 +1,7 @@
 // Random legal models, on random meshes, either train exactly as on one rank or are refused by a message of the user's
 // kind (a dimension smaller than its axis).
+#include "tests/fuzz/random_model.h"
+
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -8,7 +10,6 @@
 
 #include "compiler/frontend/model.h"
 #include "passes/pipeline.h"
-#include "tests/fuzz/random_model.h"
 #include "tests/support/program.h"
 
 namespace tpc::testing {

@@ -5,10 +5,11 @@
 //   models/small_gpt.json:11:7: error: ...
 //   [exit 1]
 //
-// Commands run in a shell in the repository root, with the built programs first on PATH and TMP an empty folder (shown as
-// $TMP in output). TPC_UPDATE_GOLDEN=1 rewrites what follows the commands; a run under CI=true refuses to.
+// Commands run in a shell in the repository root, with the built programs first on PATH and TMP an empty folder (shown
+// as $TMP in output). TPC_UPDATE_GOLDEN=1 rewrites what follows the commands; a run under CI=true refuses to.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <sys/wait.h>
 
 #include <algorithm>
 #include <array>
@@ -18,7 +19,6 @@
 #include <fstream>
 #include <sstream>
 #include <string>
-#include <sys/wait.h>
 #include <vector>
 
 namespace tpc::testing {

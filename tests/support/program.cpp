@@ -85,7 +85,8 @@ CompileResult compile_text(const std::string& text, const std::string& file, con
   return result;
 }
 
-CompileResult compile_model(const std::string& model, const std::map<std::string, int64_t>& dims, const MeshCase& mesh) {
+CompileResult compile_model(const std::string& model, const std::map<std::string, int64_t>& dims,
+                            const MeshCase& mesh) {
   std::string path = std::string(TPC_SOURCE_DIR) + "/models/" + model + ".json";
   std::ifstream file(path);
   std::ostringstream text;
@@ -98,7 +99,8 @@ Training train_reference(const Graph& graph, int steps, bool ignore) {
   ReferenceExecutor executor(graph);
   executor.set_parameters(3);
   for (const Node& node : graph.nodes) {
-    if (node.op == OpKind::kInput) executor.set_leaf(graph.value(node.results[0]).name, input_tensor(graph, node, ignore));
+    if (node.op == OpKind::kInput)
+      executor.set_leaf(graph.value(node.results[0]).name, input_tensor(graph, node, ignore));
   }
   Training training;
   for (int step = 0; step < steps; ++step) {

@@ -5,35 +5,9 @@
 #include <optional>
 
 #include "compiler/core/check.h"
+#include "compiler/ir/move_ops.h"
 
 namespace tpc::testing {
-namespace {
-
-std::optional<MoveKind> move_kind(OpKind op) {
-  switch (op) {
-    case OpKind::kAllReduce:
-      return MoveKind::kAllReduce;
-    case OpKind::kReduceScatter:
-      return MoveKind::kReduceScatter;
-    case OpKind::kAllGather:
-      return MoveKind::kAllGather;
-    case OpKind::kAllToAll:
-      return MoveKind::kAllToAll;
-    case OpKind::kLocalSlice:
-      return MoveKind::kSlice;
-    case OpKind::kMask:
-      return MoveKind::kMask;
-    case OpKind::kZeroPad:
-      return MoveKind::kZeroPad;
-    default:
-      return std::nullopt;
-  }
-}
-
-bool is_leaf(OpKind op) { return op == OpKind::kParameter || op == OpKind::kInput || op == OpKind::kState; }
-
-}  // namespace
-
 ReferenceExecutor::ReferenceExecutor(Graph graph) : graph_(std::move(graph)), buffers_(graph_.values.size()) {
   for (size_t i = 0; i < graph_.values.size(); ++i) ids_[graph_.values[i].name] = {static_cast<int32_t>(i)};
   for (const Node& node : graph_.nodes) {

@@ -13,7 +13,8 @@ const std::map<std::string, std::string> kTexts = {{"m.json", "{\n  \"a\": [1, 2
 std::string render(Diagnostic diagnostic) { return render_diagnostics({std::move(diagnostic)}, kTexts); }
 
 TEST_CASE("renderer: place, line, caret and notes") {
-  Diagnostic diagnostic{Severity::kError, {"m.json", "/a/1"}, "too large", {{{"m.json", "/b", true}, "the limit is here"}}};
+  Diagnostic diagnostic{
+      Severity::kError, {"m.json", "/a/1"}, "too large", {{{"m.json", "/b", true}, "the limit is here"}}};
   CHECK(render(diagnostic) ==
         "m.json:2:12: error: too large\n"
         "  2 |   \"a\": [1, 22],\n"

@@ -40,7 +40,8 @@ TEST_CASE("source text: of duplicate members the last counts") {
 }
 
 TEST_CASE("source text: text that is not JSON ends the search, not the program") {
-  for (const char* text : {"", "{", "[", "{\"", "{\"a", "{\"a\":", "{\"a\": [", "[1,", "\\", "{\"a\\", "}{", ",,,", "{\"a\" 1}"}) {
+  for (const char* text :
+       {"", "{", "[", "{\"", "{\"a", "{\"a\":", "{\"a\": [", "[1,", "\\", "{\"a\\", "}{", ",,,", "{\"a\" 1}"}) {
     CAPTURE(text);
     for (const char* pointer : {"", "/a", "/a/0", "/0", "/1"}) {
       SourceText source(text);
@@ -51,7 +52,9 @@ TEST_CASE("source text: text that is not JSON ends the search, not the program")
 }
 
 TEST_CASE("source text: positions count lines and characters") {
-  SourceText source("ab\r\n\xC3\xA4" "c\n\nlast");
+  SourceText source(
+      "ab\r\n\xC3\xA4"
+      "c\n\nlast");
   CHECK(source.position(0) == SourceText::Position{1, 1});
   CHECK(source.position(1) == SourceText::Position{1, 2});
   CHECK(source.position(4) == SourceText::Position{2, 1});
@@ -59,12 +62,16 @@ TEST_CASE("source text: positions count lines and characters") {
   CHECK(source.position(9) == SourceText::Position{4, 1});
   CHECK(source.position(1000) == SourceText::Position{4, 5});
   CHECK(source.line_at(1) == "ab");
-  CHECK(source.line_at(6) == "\xC3\xA4" "c");
+  CHECK(source.line_at(6) ==
+        "\xC3\xA4"
+        "c");
   CHECK(source.line_at(8) == "");
   CHECK(source.line_at(1000) == "last");
 }
 
-TEST_CASE("source text: a byte order mark is no part of the document") { CHECK(at("\xEF\xBB\xBF{\"a\": 1}", "/a") == "1"); }
+TEST_CASE("source text: a byte order mark is no part of the document") {
+  CHECK(at("\xEF\xBB\xBF{\"a\": 1}", "/a") == "1");
+}
 
 }  // namespace
 }  // namespace tpc

@@ -42,18 +42,21 @@ TEST_CASE("json node: values by type") {
 }
 
 TEST_CASE("json node: mismatches say what was wanted and found") {
-  auto json = parse_json(R"({"i": 3.5, "big": 18446744073709551615, "s": [], "o": {}, "n": null, "w": "colum"})", kFile);
+  auto json =
+      parse_json(R"({"i": 3.5, "big": 18446744073709551615, "s": [], "o": {}, "n": null, "w": "colum"})", kFile);
   JsonNode node(json, kFile, "the model");
   auto at = [&](const char* key) { return node.required(key, "\"fc\""); };
   CHECK(refusal([&] { at("i").as_int(0, 9); }) == "/i: \"i\": wanted a whole number, found 3.5");
-  CHECK(refusal([&] { at("big").as_int(0, 9); }) == "/big: \"big\": wanted a whole number from 0 to 9, found 18446744073709551615");
+  CHECK(refusal([&] { at("big").as_int(0, 9); }) ==
+        "/big: \"big\": wanted a whole number from 0 to 9, found 18446744073709551615");
   CHECK(refusal([&] { at("s").as_string(); }) == "/s: \"s\": wanted a string, found an empty list");
   CHECK(refusal([&] { at("o").elements(); }) == "/o: \"o\": wanted a list, found an empty object");
   CHECK(refusal([&] { at("n").as_bool(); }) == "/n: \"n\": wanted true or false, found null");
   CHECK(refusal([&] { at("s").members(); }) == "/s: \"s\": wanted an object, found an empty list");
   CHECK(refusal([&] { at("none"); }) == ": \"fc\" needs \"none\"");
-  CHECK(refusal([&] { at("w").as_word({"column", "row", "replicate"}); }) ==
-        "/w: \"w\": wanted \"column\", \"row\" or \"replicate\", found \"colum\"; did you mean \"column\"?");
+  CHECK(refusal([&] {
+          at("w").as_word({"column", "row", "replicate"});
+        }) == "/w: \"w\": wanted \"column\", \"row\" or \"replicate\", found \"colum\"; did you mean \"column\"?");
 }
 
 TEST_CASE("json node: long strings are cut between characters") {

@@ -15,11 +15,12 @@ namespace {
 
 // A model around `layers`, which start from x [batch=2, seq=4, hidden=8] or ids [2, 4]; `y` must be their last one.
 Graph expand(const std::string& layers) {
-  std::string text = R"({"format": "tpc-model", "version": 1, "name": "m",
+  std::string text =
+      R"({"format": "tpc-model", "version": 1, "name": "m",
     "dims": {"batch": 2, "seq": 4, "vocab": 16, "hidden": 8, "heads": 4, "kv_heads": 2, "head_dim": 2, "ffn": 12},
     "inputs": {"ids": {"shape": ["batch", "seq"], "dtype": "int32"}, "targets": {"shape": ["batch", "seq"], "dtype": "int32"}},
     "layers": [{"name": "x", "op": "embedding", "input": "ids", "rows": "vocab", "out": "hidden"},)" +
-                     layers + R"(, {"name": "loss", "op": "mean_squared_error", "input": "y", "targets": "y"}], "loss": "loss"})";
+      layers + R"(, {"name": "loss", "op": "mean_squared_error", "input": "y", "targets": "y"}], "loss": "loss"})";
   DiagnosticSink sink;
   return parse_model(text, "m.json", {}, sink).graph;
 }
@@ -57,7 +58,8 @@ TEST_CASE("layers: linear keeps the natural dimensions of its weight") {
 }
 
 TEST_CASE("layers: initializers and frozen weights") {
-  Graph graph = expand(R"json({"name": "y", "op": "linear", "input": "x", "out": "hidden", "bias": true, "trainable": false,
+  Graph graph =
+      expand(R"json({"name": "y", "op": "linear", "input": "x", "out": "hidden", "bias": true, "trainable": false,
                            "init": {"uniform": "1/sqrt(heads)"}, "bias_init": {"constant": -2}})json");
   const Attributes& weight = maker(graph, "y.weight").attributes;
   CHECK(weight.get_string("init") == "uniform");
@@ -82,7 +84,8 @@ TEST_CASE("layers: a tied weight is the same value") {
 }
 
 TEST_CASE("layers: norms") {
-  Graph graph = expand(R"({"name": "n", "op": "layer_norm", "input": "x", "eps": 0.5}, {"name": "y", "op": "rms_norm", "input": "n"})");
+  Graph graph = expand(
+      R"({"name": "n", "op": "layer_norm", "input": "x", "eps": 0.5}, {"name": "y", "op": "rms_norm", "input": "n"})");
   CHECK(shape(graph, "n.weight") == Shape{8});
   CHECK(shape(graph, "n.mean") == Shape{2, 4});
   CHECK(maker(graph, "n").attributes.get_double("eps") == 0.5);
@@ -110,7 +113,8 @@ TEST_CASE("layers: attention, fused and with grouped heads") {
 }
 
 TEST_CASE("layers: element by element") {
-  Graph graph = expand(R"json({"name": "a", "op": "gelu", "input": "x", "approximate": "tanh"}, {"name": "b", "op": "silu", "input": "a"},
+  Graph graph = expand(
+      R"json({"name": "a", "op": "gelu", "input": "x", "approximate": "tanh"}, {"name": "b", "op": "silu", "input": "a"},
     {"name": "c", "op": "relu", "input": "b"}, {"name": "d", "op": "gelu", "input": "c"}, {"name": "e", "op": "gelu_tanh", "input": "d"},
     {"name": "f", "op": "tanh", "input": "e"}, {"name": "g", "op": "sigmoid", "input": "f"}, {"name": "s", "op": "softmax", "input": "g"},
     {"name": "h", "op": "scale", "input": "s", "factor": "1/sqrt(heads)"}, {"name": "i", "op": "dropout", "input": "h", "rate": 0.1},
@@ -125,7 +129,8 @@ TEST_CASE("layers: element by element") {
 }
 
 TEST_CASE("layers: gated product, from two tensors or one") {
-  Graph separate = expand(R"({"name": "u", "op": "linear", "input": "x", "out": "ffn"}, {"name": "y", "op": "gated", "inputs": ["u", "u"]})");
+  Graph separate = expand(
+      R"({"name": "u", "op": "linear", "input": "x", "out": "ffn"}, {"name": "y", "op": "gated", "inputs": ["u", "u"]})");
   CHECK(shape(separate, "y") == Shape{2, 4, 12});
   CHECK(maker(separate, "y.activation").attributes.get_string("function") == "silu");
   Graph fused = expand(R"({"name": "u", "op": "linear", "input": "x", "out": [2, "ffn"]},
@@ -152,7 +157,8 @@ TEST_CASE("layers: rearranging") {
 }
 
 TEST_CASE("layers: cross entropy never makes more than a few numbers a token") {
-  Graph graph = expand(R"({"name": "y", "op": "cross_entropy", "input": "x", "targets": "targets", "ignore_index": -1})");
+  Graph graph =
+      expand(R"({"name": "y", "op": "cross_entropy", "input": "x", "targets": "targets", "ignore_index": -1})");
   CHECK(shape(graph, "y.max") == Shape{2, 4});
   CHECK(shape(graph, "y.stats") == Shape{2, 2, 4});
   CHECK(shape(graph, "y.sum") == Shape{});
@@ -168,8 +174,9 @@ TEST_CASE("layers: annotations are resolved on the layer's main node") {
     {"name": "y", "op": "layer_norm", "input": "o", "shard": {"input": "S(seq)", "weight": "R"}})json");
   const Annotation& q = maker(graph, "q.product").annotation;
   CHECK(q.layer == "");
-  CHECK(q.uses == std::vector<std::pair<std::string, Placement>>{
-                      {"input", Placement::replicate()}, {"weight", Placement::shard(1)}, {"output", Placement::shard(3)}});
+  CHECK(q.uses == std::vector<std::pair<std::string, Placement>>{{"input", Placement::replicate()},
+                                                                 {"weight", Placement::shard(1)},
+                                                                 {"output", Placement::shard(3)}});
   CHECK(q.pointer == "/layers/1/shard");
   CHECK(maker(graph, "q").annotation.empty());
   CHECK(maker(graph, "a").op == OpKind::kAttention);

@@ -13,10 +13,12 @@
 namespace tpc {
 namespace {
 
-const std::string kHead = R"({"format": "tpc-model", "version": 1, "name": "m", "dims": {"batch": 2, "hidden": 8, "layers": 3},
+const std::string kHead =
+    R"({"format": "tpc-model", "version": 1, "name": "m", "dims": {"batch": 2, "hidden": 8, "layers": 3},
   "inputs": {"x": {"shape": ["batch", "hidden"], "dtype": "float32"}, "t": {"shape": ["batch", "hidden"], "dtype": "float32"}},
   "layers": [)";
-const std::string kTail = R"({"name": "loss", "op": "mean_squared_error", "input": "y", "targets": "t"}], "loss": "loss"})";
+const std::string kTail =
+    R"({"name": "loss", "op": "mean_squared_error", "input": "y", "targets": "t"}], "loss": "loss"})";
 
 Model parse(const std::string& layers, DiagnosticSink& sink, const ModelOverrides& overrides = {}) {
   return parse_model(kHead + layers + "," + kTail, "m.json", overrides, sink);
@@ -54,7 +56,9 @@ TEST_CASE("model: blocks carry a value from one repetition to the next") {
   Graph graph = parse(R"({"repeat": "layers", "name": "block{i}", "carry": "h", "from": "x", "layers": [
       {"name": "fc", "op": "linear", "input": "h", "out": "hidden"}, {"name": "h", "op": "add", "inputs": ["h", "fc", "x"]}]},
       {"name": "first", "op": "relu", "input": "block0.h"},
-      {"name": "y", "op": "add", "inputs": ["block{last}.h", "first"]})", sink).graph;
+      {"name": "y", "op": "add", "inputs": ["block{last}.h", "first"]})",
+                      sink)
+                    .graph;
   check_typed(graph);
   auto all = shapes(graph);
   CHECK(all.count("block2.fc.weight") == 1);
@@ -78,7 +82,9 @@ TEST_CASE("model: blocks nest, and inner names hide outer ones") {
         {"repeat": 2, "name": "b{i}", "carry": "g", "from": "h", "layers": [
           {"name": "fc", "op": "linear", "input": "g", "out": "hidden"}, {"name": "g", "op": "relu", "input": "fc"}]},
         {"name": "h", "op": "add", "inputs": ["b{last}.g", "fc"]}]},
-      {"name": "y", "op": "add", "inputs": ["a0.b1.g", "a{last}.b0.g", "a{last}.h"]})", sink).graph;
+      {"name": "y", "op": "add", "inputs": ["a0.b1.g", "a{last}.b0.g", "a{last}.h"]})",
+                      sink)
+                    .graph;
   check_typed(graph);
   auto all = shapes(graph);
   for (const char* name : {"a0.b0.fc.weight", "a1.b1.fc.weight", "a1.h"}) CHECK(all.count(name) == 1);
@@ -105,7 +111,9 @@ TEST_CASE("model: overrides reach sizes, repetitions and the normalised file") {
 TEST_CASE("model: what the loss does not need is left out, with a warning") {
   DiagnosticSink sink;
   Graph graph = parse(R"({"name": "y", "op": "linear", "input": "x", "out": "hidden"},
-      {"repeat": 2, "name": "b{i}", "layers": [{"name": "side", "op": "linear", "input": "y", "out": "layers"}]})", sink).graph;
+      {"repeat": 2, "name": "b{i}", "layers": [{"name": "side", "op": "linear", "input": "y", "out": "layers"}]})",
+                      sink)
+                    .graph;
   check_typed(graph);
   CHECK(shapes(graph).count("b0.side.weight") == 0);
   REQUIRE(sink.diagnostics().size() == 1);
@@ -117,7 +125,8 @@ TEST_CASE("model: what the loss does not need is left out, with a warning") {
 TEST_CASE("model: unused sizes and inputs are warnings") {
   DiagnosticSink sink;
   parse(R"({"name": "x2", "op": "slice", "input": "t", "dim": 0, "start": 0, "length": "batch"},
-           {"name": "y", "op": "linear", "input": "x2", "out": "hidden"})", sink);
+           {"name": "y", "op": "linear", "input": "x2", "out": "hidden"})",
+        sink);
   REQUIRE(sink.diagnostics().size() == 2);
   CHECK(sink.diagnostics()[0].message == "size \"layers\" is not used");
   CHECK(sink.diagnostics()[1].message == "input \"x\" is not used by the loss; it is left out");
@@ -142,7 +151,8 @@ TEST_CASE("model: the optimizer") {
     return parse_model(text, "m.json", {}, sink).optimizer;
   };
   CHECK(read("") == OptimizerSettings{});
-  OptimizerSettings adamw = read(R"(, "optimizer": {"type": "adamw", "lr": 0.5, "betas": [0.1, 0.2], "eps": 1e-3, "clip_norm": 2})");
+  OptimizerSettings adamw =
+      read(R"(, "optimizer": {"type": "adamw", "lr": 0.5, "betas": [0.1, 0.2], "eps": 1e-3, "clip_norm": 2})");
   CHECK(adamw.lr == 0.5);
   CHECK(adamw.beta2 == 0.2);
   CHECK(adamw.eps == 1e-3);
@@ -155,10 +165,10 @@ TEST_CASE("model: the optimizer") {
 }
 
 TEST_CASE("model: every model that ships reads without a word and has its size") {
-  const std::map<std::string, int64_t> parameters = {
-      {"small_gpt", 427'264},        {"small_gpt_tutorial_split", 427'264}, {"tiny_gpt", 462'336}, {"mlp", 24'864},
-      {"llama_tiny", 428'672},       {"mid_gpt", 27'303'936},               {"gpt2_124m", 124'439'808},
-      {"llama3_405b", 405'853'388'800}};
+  const std::map<std::string, int64_t> parameters = {{"small_gpt", 427'264},     {"small_gpt_tutorial_split", 427'264},
+                                                     {"tiny_gpt", 462'336},      {"mlp", 24'864},
+                                                     {"llama_tiny", 428'672},    {"mid_gpt", 27'303'936},
+                                                     {"gpt2_124m", 124'439'808}, {"llama3_405b", 405'853'388'800}};
   size_t count = 0;
   for (const auto& entry : std::filesystem::directory_iterator(std::string(TPC_SOURCE_DIR) + "/models")) {
     if (entry.path().extension() != ".json") continue;
