@@ -129,6 +129,7 @@ std::map<std::string, int64_t> dims_of(const RawShard& raw) {
 std::vector<std::string> pass_names() {
   std::vector<std::string> names;
   for (const PassInfo& pass : all_passes()) names.emplace_back(pass.name);
+  names.emplace_back(kPlanMemoryName);
   return names;
 }
 

@@ -10,6 +10,7 @@
 
 #include "compiler/core/check.h"
 #include "compiler/core/diagnostic_renderer.h"
+#include "compiler/core/output_file.h"
 #include "compiler/frontend/model.h"
 #include "compiler/ir/printer.h"
 #include "compiler/plan/model_words.h"
@@ -21,29 +22,6 @@
 
 namespace tpc {
 namespace {
-
-void write_file(const std::string& path, const std::string& text) {
-  std::error_code error;
-  bool is_folder = std::filesystem::is_directory(path, error);
-  errno = 0;
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  file.close();
-  if (file) return;
-  std::string reason = is_folder ? "it is a folder" : errno != 0 ? std::strerror(errno) : "the system does not say why";
-  throw DeviceError(fmt::format("cannot write \"{}\": {}", path, reason));
-}
-
-/// Fails before the work is done, not after.
-void require_writable(const std::string& path) {
-  std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  std::error_code error;
-  if (!folder.empty() && !std::filesystem::is_directory(folder, error)) {
-    throw DeviceError(fmt::format("cannot write \"{}\": there is no folder \"{}\"", path, folder.string()));
-  }
-  if (std::filesystem::is_directory(path, error))
-    throw DeviceError(fmt::format("cannot write \"{}\": it is a folder", path));
-}
 
 std::string summary(const Plan& plan, const std::string& path) {
   Report report = make_report(plan);
@@ -76,7 +54,7 @@ std::string read_file(const std::string& path) {
 
 std::string run_shard(const ShardCommand& command, const Warn& warn) {
   bool writes_file = !command.output_path.empty() && command.output_path != "-";
-  if (writes_file) require_writable(command.output_path);
+  if (writes_file) require_output_path(command.output_path, {command.model_path});
   DiagnosticSink sink;
   Model model = load_model(command.model_path, ModelOverrides{command.dims}, sink);
   CompileOptions options;
@@ -84,6 +62,7 @@ std::string run_shard(const ShardCommand& command, const Warn& warn) {
   options.strategy = command.strategy;
   options.sequence_parallel = command.sequence_parallel;
   options.optimizer = model.optimizer;
+  options.model_json = model.json;
   options.print_after = command.print_after;
   options.stop_after = command.stop_after;
   options.dump_dir = command.dump_dir;
@@ -99,10 +78,9 @@ std::string run_shard(const ShardCommand& command, const Warn& warn) {
     output = result.printed;
   }
   if (!result.complete) return command.print_after.empty() ? print(result.graph) : output;
-  result.plan.model_json = model.json;
   if (command.output_path == "-") return write_plan(result.plan);
   if (writes_file) {
-    write_file(command.output_path, write_plan(result.plan));
+    write_output_file(command.output_path, write_plan(result.plan));
     return output + summary(result.plan, command.output_path);
   }
   if (command.rank) return output + rank_text(result.plan, *command.rank);

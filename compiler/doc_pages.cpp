@@ -56,6 +56,7 @@ std::string passes_page() {
     text +=
         fmt::format("| {} | {} | {} | {} |\n", pass.name, pass.summary, to_string(pass.needs), to_string(pass.gives));
   }
+  text += fmt::format("| {} | {} | {} | plan |\n", kPlanMemoryName, kPlanMemorySummary, to_string(Stage::kScheduled));
   return text;
 }
 

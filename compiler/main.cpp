@@ -8,6 +8,7 @@
 #include "compiler/commands.h"
 #include "compiler/core/check.h"
 #include "compiler/core/diagnostic_renderer.h"
+#include "compiler/core/output_file.h"
 
 namespace tpc {
 namespace {
@@ -44,10 +45,10 @@ std::string run(const Command& command) {
 }
 
 int main_with_exit_code(int argc, const char* const* argv) {
+  prepare_standard_streams();
   try {
     std::string output = run(parse_command_line(argc, argv));
-    bool is_written = std::fwrite(output.data(), 1, output.size(), stdout) == output.size() && std::fflush(stdout) == 0;
-    if (!is_written) throw DeviceError("cannot write to standard output");
+    write_standard_output(output);
     return 0;
   } catch (const UsageError& error) {
     complain(

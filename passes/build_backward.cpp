@@ -91,7 +91,8 @@ class Differentiator final : public GradBuilder {
     final_[value.position()] = total;
   }
 
-  std::vector<ValueId> append(OpKind op, std::vector<ValueId> operands, Attributes attributes, const std::string& what) {
+  std::vector<ValueId> append(OpKind op, std::vector<ValueId> operands, Attributes attributes,
+                              const std::string& what) {
     Node node;
     node.op = op;
     node.layer = node_.layer;
@@ -144,7 +145,8 @@ class OptimizerBuilder {
     std::vector<ValueId> squares;
     for (const Trained& item : trained) {
       std::string name = graph_.value(item.parameter).name;
-      squares.push_back(append(OpKind::kSumSquares, {item.gradient}, {}, {"norm2." + name}, item.layer, item.origin)[0]);
+      squares.push_back(
+          append(OpKind::kSumSquares, {item.gradient}, {}, {"norm2." + name}, item.layer, item.origin)[0]);
     }
     ValueId total = squares[0];
     if (squares.size() > 1) total = append(OpKind::kAdd, squares, {}, {"norm2"}, "optimizer", settings_.pointer)[0];
@@ -166,9 +168,8 @@ class OptimizerBuilder {
       operands.push_back(state);
       results.push_back(name + suffix + ".next");
     };
-    Attributes attributes{{"lr", settings_.lr},
-                          {"weight_decay", settings_.weight_decay},
-                          {"has_coefficient", coefficient_.is_valid()}};
+    Attributes attributes{
+        {"lr", settings_.lr}, {"weight_decay", settings_.weight_decay}, {"has_coefficient", coefficient_.is_valid()}};
     OpKind op = OpKind::kAdamW;
     if (settings_.type == "adamw") {
       attributes.set("beta1", settings_.beta1);

@@ -16,6 +16,8 @@ struct CompileOptions {
   std::string strategy = "megatron";
   bool sequence_parallel = false;
   OptimizerSettings optimizer;
+  /// The source model, which the plan carries.
+  std::string model_json;
   std::vector<std::string> print_after;  ///< pass names, or "all"
   std::string stop_after;
   std::string dump_dir;

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 
 #include "compiler/core/check.h"
+#include "compiler/core/output_file.h"
 #include "compiler/ir/printer.h"
 #include "passes/registry.h"
 #include "passes/verify_graph.h"
@@ -17,9 +17,7 @@ namespace {
 void write_file(const std::filesystem::path& path, const std::string& text) {
   std::error_code error;
   std::filesystem::create_directories(path.parent_path(), error);
-  std::ofstream file(path);
-  file << text;
-  if (!file) throw DeviceError(fmt::format("cannot write \"{}\"", path.string()));
+  write_output_file(path.string(), text);
 }
 
 }  // namespace

@@ -1,10 +1,16 @@
 #include "passes/pipeline.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "compiler/core/check.h"
 #include "compiler/plan/check_plan.h"
+#include "compiler/plan/plan_json.h"
 #include "passes/emit_plan.h"
 #include "passes/pass_manager.h"
 #include "passes/plan_memory.h"
+#include "passes/registry.h"
 
 namespace tpc {
 namespace {
@@ -29,6 +35,12 @@ void verify_plan(const Plan& plan) {
   }
 }
 
+std::string printed_plan(const Plan& plan, const std::vector<std::string>& print_after) {
+  bool asked = std::any_of(print_after.begin(), print_after.end(),
+                           [](const std::string& name) { return name == "all" || name == kPlanMemoryName; });
+  return asked ? fmt::format("# after {}\n{}\n", kPlanMemoryName, write_plan(plan)) : "";
+}
+
 }  // namespace
 
 CompileResult compile(Graph graph, const CompileOptions& options, DiagnosticSink& sink) {
@@ -48,14 +60,17 @@ CompileResult compile(Graph graph, const CompileOptions& options, DiagnosticSink
   graph = passes.run("schedule", std::move(graph));
 
   CompileResult result;
+  std::string printed = passes.printed();
   result.complete = !passes.stopped();
   if (result.complete) {
     result.plan = emit_plan(graph, plan_options(options));
+    result.plan.model_json = options.model_json;
     plan_memory(result.plan);
     verify_plan(result.plan);
+    printed += printed_plan(result.plan, options.print_after);
   }
   result.graph = std::move(graph);
-  result.printed = passes.printed();
+  result.printed = std::move(printed);
   return result;
 }
 

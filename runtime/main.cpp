@@ -17,6 +17,7 @@
 #include "compiler/core/check.h"
 #include "compiler/core/diagnostic.h"
 #include "compiler/core/diagnostic_renderer.h"
+#include "compiler/core/output_file.h"
 #include "compiler/plan/plan_json.h"
 #include "runtime/cpu/cpu_backend.h"
 #include "runtime/data.h"
@@ -136,11 +137,11 @@ std::optional<Options> parse_command_line(int argc, char** argv) {
     throw UsageError{error.what()};
   }
   if (wants_help) {
-    fmt::print("{}", kHelp);
+    write_standard_output(kHelp);
     return std::nullopt;
   }
   if (wants_version) {
-    fmt::print("tprun {}\n", TPC_VERSION);
+    write_standard_output(fmt::format("tprun {}\n", TPC_VERSION));
     return std::nullopt;
   }
   reject_unknown(app);
@@ -160,8 +161,7 @@ class MetricsFile {
   explicit MetricsFile(const std::string& name) : name_(name) {
     if (name.empty()) return;
     file_ = std::fopen(name.c_str(), "w");
-    if (file_ == nullptr)
-      throw UserError({name, ""}, fmt::format("cannot write \"{}\": {}", name, std::strerror(errno)));
+    if (file_ == nullptr) throw UserError({name, ""}, fmt::format("cannot be written: {}", std::strerror(errno)));
   }
   ~MetricsFile() {
     if (file_ != nullptr) std::fclose(file_);
@@ -191,7 +191,7 @@ class StepPrinter {
         num_steps_(static_cast<uint64_t>(options.steps)) {}
   // A message that follows starts on its own line.
   ~StepPrinter() {
-    if (is_line_open_) fmt::print("\n");
+    if (is_line_open_) write_standard_output("\n");
   }
   StepPrinter(const StepPrinter&) = delete;
   StepPrinter& operator=(const StepPrinter&) = delete;
@@ -200,12 +200,11 @@ class StepPrinter {
     if (is_quiet_) return;
     bool stays = record.step % log_every_ == 0 || record.step + 1 == num_steps_;
     if (is_terminal_) {
-      fmt::print("\r\x1b[K{}{}", step_line(record, num_steps_), stays ? "\n" : "");
+      write_standard_output(fmt::format("\r\x1b[K{}{}", step_line(record, num_steps_), stays ? "\n" : ""));
       is_line_open_ = !stays;
     } else if (stays) {
-      fmt::print("{}\n", step_line(record, num_steps_));
+      write_standard_output(step_line(record, num_steps_) + "\n");
     }
-    std::fflush(stdout);
   }
 
  private:
@@ -228,6 +227,7 @@ void train(const Options& options, std::map<std::string, std::string>& texts) {
   if (options.device == "cuda") throw DeviceError("--device cuda: the CUDA module is not installed; use --device cpu");
   std::unique_ptr<DataSource> data =
       options.data == "fixed" ? fixed_data(plan, options.seed) : file_data(plan, options.data, options.seed);
+  if (!options.metrics.empty()) require_output_path(options.metrics, {options.plan, options.data});
   MetricsFile metrics(options.metrics);
   auto tokens = static_cast<double>(tokens_per_batch(plan));
   Trainer trainer(
@@ -245,10 +245,10 @@ void train(const Options& options, std::map<std::string, std::string>& texts) {
     printer.print(records.back());
   }
   if (!options.quiet) {
-    fmt::print("{}{}", run_summary(records), traffic_table(trainer.counted(), trainer.predicted()));
+    write_standard_output(run_summary(records) + traffic_table(trainer.counted(), trainer.predicted()));
   }
   trainer.check_traffic();
-  if (!options.quiet) fmt::print("bytes counted = bytes predicted\n");
+  if (!options.quiet) write_standard_output("bytes counted = bytes predicted\n");
 }
 
 void print_errors(const UserError& error, const Options& options, std::map<std::string, std::string>& texts) {
@@ -296,6 +296,7 @@ int run(int argc, char** argv) {
 }  // namespace tpc
 
 int main(int argc, char** argv) {
+  tpc::prepare_standard_streams();
   int code = tpc::run(argc, argv);
   if (code == 0) return code;
   // A rank that never came back may still run: leave without tearing down what it uses.

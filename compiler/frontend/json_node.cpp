@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 namespace tpc {
 
@@ -65,7 +67,11 @@ bool JsonNode::as_bool() const {
 
 double JsonNode::as_number() const {
   if (!json_->is_number()) fail_type("a number");
-  return json_->get<double>();
+  auto number = json_->get<double>();
+  // Models are computed in fp32.
+  if (std::abs(number) > std::numeric_limits<float>::max())
+    fail("this number is too large for fp32, whose limit is 3.4e38");
+  return number;
 }
 
 const std::string& JsonNode::as_string() const {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "compiler/core/check.h"
 
@@ -83,43 +84,48 @@ std::string in_words(const Graph& graph, const Node& node, const Pin& pin) {
   return fmt::format("\"{}\" split by {}", pin.first, dim_name(pinned_value(graph, node, pin.first), pin.second.dim));
 }
 
-/// One mend per pin: what the other uses would have to be if this pin were given up.
-std::vector<Note> mends(const AxisState& state, size_t node, const Annotation& annotation) {
-  std::vector<Note> notes;
+bool has_weight(const Node& node) { return node.op == OpKind::kContract || node.op == OpKind::kEmbedding; }
+
+/// What the use could be, if the other pins are kept: every placement that some legal strategy gives it.
+std::vector<std::string> ways(const AxisState& state, size_t node, const std::string& layer, const std::string& use,
+                              const std::vector<Pin>& kept) {
   const Graph& graph = state.graph();
-  SourceLoc loc{graph.source_file, annotation.pointer};
-  for (size_t dropped = 0; dropped < annotation.uses.size(); ++dropped) {
-    std::vector<Pin> kept = annotation.uses;
-    kept.erase(kept.begin() + static_cast<std::ptrdiff_t>(dropped));
-    const std::string& use = annotation.uses[dropped].first;
-    std::vector<std::string> ways;
-    for (Strategy strategy : splits_and_replicate(state.ruled(node).rule)) {
-      if (!matches(state, node, strategy, annotation.layer, kept) || state.why_illegal(node, strategy)) continue;
+  std::vector<std::string> found;
+  for (Strategy strategy : splits_and_replicate(state.ruled(node).rule)) {
+    if (!matches(state, node, strategy, layer, kept) || state.why_illegal(node, strategy)) continue;
+    std::string way = pin_text(graph, graph.nodes[node], {use, placement_of(state, node, strategy, use)});
+    if (has_weight(graph.nodes[node]) && strategy.kind == Strategy::Kind::kFactor) {
       // Splitting a batch-like dimension is no answer to a wish about weights.
-      Placement placement = placement_of(state, node, strategy, use);
-      std::string way = pin_text(graph, graph.nodes[node], {use, placement});
-      if (strategy.kind == Strategy::Kind::kFactor) {
-        const Factor& factor = state.ruled(node).rule.factors[static_cast<size_t>(strategy.index)];
-        bool in_weight = factor.operands.size() > 1 && factor.operands[1].has_value();
-        if (!in_weight) continue;
-        way += factor.results[0] ? " (column-parallel: the output is split, nothing is summed)"
-                                 : " (row-parallel: one all_reduce completes the sum)";
-      } else if (kept.empty()) {
-        continue;
-      } else {
-        way += " (every rank does the whole layer)";
-      }
-      if (std::find(ways.begin(), ways.end(), way) == ways.end()) ways.push_back(std::move(way));
+      const Factor& factor = state.ruled(node).rule.factors[static_cast<size_t>(strategy.index)];
+      if (!factor.operands[1]) continue;
+      way += factor.results[0] ? " (column-parallel: the output is split, nothing is summed)"
+                               : " (row-parallel: one all_reduce completes the sum)";
+    } else if (has_weight(graph.nodes[node])) {
+      way += " (every rank does the whole layer)";
     }
-    if (ways.empty()) continue;
-    std::string text = kept.empty() ? std::string("possible are ")
-                                    : fmt::format("with {} kept, ", pins_text(graph, graph.nodes[node], kept));
-    for (size_t i = 0; i < ways.size(); ++i) text += (i == 0 ? "" : ", or ") + ways[i];
-    notes.push_back({loc, text});
+    if (std::find(found.begin(), found.end(), way) == found.end()) found.push_back(std::move(way));
   }
-  return notes;
+  return found;
 }
 
+std::string joined(const std::vector<std::string>& parts, const char* between) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : between) + part;
+  return text;
+}
+
+/// A pin that no strategy of the op gives, whatever the others are.
+const Pin* impossible_pin(const AxisState& state, size_t node, const Annotation& annotation) {
+  for (const Pin& pin : annotation.uses) {
+    std::vector<Strategy> strategies = splits_and_replicate(state.ruled(node).rule);
+    bool possible = std::any_of(strategies.begin(), strategies.end(),
+                                [&](Strategy s) { return matches(state, node, s, annotation.layer, {pin}); });
+    if (!possible) return &pin;
+  }
+  return nullptr;
+}
+
+/// Names the pin that cannot be, or the pins that cannot be together with one mend for each.
 void report_impossible(const AxisState& state, size_t node, const Annotation& annotation, DiagnosticSink& diagnostics) {
   const Graph& graph = state.graph();
   const Node& source = graph.nodes[node];
@@ -131,16 +137,27 @@ void report_impossible(const AxisState& state, size_t node, const Annotation& an
                                        source.layer, annotation.layer));
     return;
   }
-  std::string wishes;
-  for (const Pin& pin : annotation.uses) {
-    wishes += (wishes.empty() ? "" : " and ") + in_words(graph, source, pin);
+  if (const Pin* pin = impossible_pin(state, node, annotation)) {
+    diagnostics.error(loc, fmt::format("\"{}\" cannot have {}: {} does not work on blocks of that; possible are {}",
+                                       source.layer, in_words(graph, source, *pin), op_name(source.op),
+                                       joined(ways(state, node, annotation.layer, pin->first, {}), ", or ")));
+    return;
   }
-  diagnostics.error(
-      loc,
-      fmt::format("\"{}\" cannot have {}{}: ranks that hold blocks of one tensor need the matching blocks of "
-                  "the other",
-                  source.layer, wishes, annotation.uses.size() > 1 ? " at once" : ""),
-      mends(state, node, annotation));
+  std::vector<std::string> wishes;
+  std::vector<Note> mends;
+  for (size_t i = 0; i < annotation.uses.size(); ++i) {
+    wishes.push_back(in_words(graph, source, annotation.uses[i]));
+    std::vector<Pin> kept = annotation.uses;
+    kept.erase(kept.begin() + static_cast<std::ptrdiff_t>(i));
+    std::vector<std::string> found = ways(state, node, annotation.layer, annotation.uses[i].first, kept);
+    if (found.empty()) continue;
+    mends.push_back({loc, fmt::format("with {} kept, {}", pins_text(graph, source, kept), joined(found, ", or "))});
+  }
+  diagnostics.error(loc,
+                    fmt::format("\"{}\" cannot have {} at once: ranks that hold blocks of one tensor need the matching "
+                                "blocks of the other",
+                                source.layer, joined(wishes, " and ")),
+                    std::move(mends));
 }
 
 /// Two layers that share a weight may not pin it differently.
@@ -166,12 +183,17 @@ void check_shared_weights(const AxisState& state, DiagnosticSink& diagnostics) {
 
 /// A layer pinned whole in the middle of a split chain: what it gathers is sliced again right after.
 void warn_if_undone(const AxisState& state, size_t node, Strategy natural, Strategy pinned,
-                    const std::vector<std::vector<Use>>& all_uses, DiagnosticSink& diagnostics) {
+                    const std::vector<std::vector<Use>>& all_uses, const std::set<ValueId>& leaves,
+                    DiagnosticSink& diagnostics) {
   if (pinned.kind != Strategy::Kind::kReplicate || natural.kind != Strategy::Kind::kFactor) return;
   const Graph& graph = state.graph();
   const Node& source = graph.nodes[node];
+  // Weights lie as the layer wants them: only what arrives split is gathered.
   std::vector<std::optional<Placement>> operands;
-  for (ValueId operand : source.operands) operands.push_back(state.made(operand));
+  for (ValueId operand : source.operands) {
+    bool arrives_split = state.made(operand) && state.made(operand)->is_shard() && !leaves.count(operand);
+    operands.push_back(arrives_split ? state.made(operand) : std::nullopt);
+  }
   int64_t gathered = static_cast<int64_t>(state.conversion_cost(node, pinned, operands)) / state.size();
   if (gathered == 0 || diagnostics.has_any_at({graph.source_file, source.annotation.pointer})) return;
   for (const Use& use : all_uses[source.results[0].position()]) {
@@ -198,6 +220,10 @@ void apply_annotations(AxisState& state, DiagnosticSink& diagnostics) {
   if (!any) return;
   check_shared_weights(state, diagnostics);
   std::vector<std::vector<Use>> all_uses = uses(graph);
+  std::set<ValueId> leaves;
+  for (const Node& node : graph.nodes) {
+    if (is_leaf(node.op)) leaves.insert(node.results.begin(), node.results.end());
+  }
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
     if (node.annotation.empty() || node.phase != Phase::kForward || !state.ruled(i).has_rule) continue;
@@ -228,7 +254,7 @@ void apply_annotations(AxisState& state, DiagnosticSink& diagnostics) {
       std::stable_sort(legal.begin(), legal.end(),
                        [&](Strategy a, Strategy b) { return num_blocks(state, i, a) > num_blocks(state, i, b); });
       Strategy pinned = state.cheapest(i, legal, operands);
-      warn_if_undone(state, i, natural, pinned, all_uses, diagnostics);
+      warn_if_undone(state, i, natural, pinned, all_uses, leaves, diagnostics);
       state.choose(i, pinned);
     }
   }

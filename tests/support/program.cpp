@@ -80,9 +80,8 @@ CompileResult compile_text(const std::string& text, const std::string& file, con
   options.mesh = mesh.mesh;
   options.sequence_parallel = mesh.sequence_parallel;
   options.optimizer = loaded.optimizer;
-  CompileResult result = compile(std::move(loaded.graph), options, sink);
-  result.plan.model_json = loaded.json;
-  return result;
+  options.model_json = loaded.json;
+  return compile(std::move(loaded.graph), options, sink);
 }
 
 CompileResult compile_model(const std::string& model, const std::map<std::string, int64_t>& dims,

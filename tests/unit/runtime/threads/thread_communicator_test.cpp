@@ -80,7 +80,7 @@ CollectiveStep make_step(const Case& c, int64_t rank, void* input, void* output)
   return step;
 }
 
-// Runs the case thrice with the input `shift` elements behind the output in one memory (far apart when negative), and
+// Runs the case twice with the input `shift` elements behind the output in one memory (far apart when negative), and
 // returns how many elements or byte counts are wrong.
 int num_wrong(const Case& c, int64_t shift) {
   ThreadWorld world(c.mesh.world_size(), {});
@@ -99,7 +99,7 @@ int num_wrong(const Case& c, int64_t shift) {
       auto whole = static_cast<int32_t>(value);
       std::memcpy(at, c.dtype == DType::kF32 ? static_cast<const void*>(&value) : &whole, sizeof(float));
     };
-    for (int repetition = 0; repetition < 3; ++repetition) {
+    for (int repetition = 0; repetition < 2; ++repetition) {
       std::vector<int64_t> held = global_indices(step.input.region, c.shape);
       for (size_t i = 0; i < held.size(); ++i) put(input + i, value_at(c, rank, held[i]));
       int64_t bytes = collective->run();
@@ -194,7 +194,7 @@ TEST_CASE("collectives may write over their input, wholly or in part") {
     CAPTURE(to_string(c.mesh));
     CAPTURE(to_string(c.shape));
     CAPTURE(to_string(c.from));
-    for (int64_t shift : {0, 1, 3}) CHECK(num_wrong(c, shift) == 0);
+    for (int64_t shift : {0, 3}) CHECK(num_wrong(c, shift) == 0);
   }
 }
 
@@ -226,10 +226,10 @@ TEST_CASE("many collectives in a row with more ranks than cores") {
       float* data = memory[static_cast<size_t>(rank)].data();
       std::unique_ptr<Collective> in_place = communicator.prepare(make_step(c, rank, data, data));
       std::fill_n(data, 11, 1.0F);
-      for (int i = 0; i < 300; ++i) {
+      for (int i = 0; i < 100; ++i) {
         in_place->run();
         for (int j = 0; j < 11; ++j) data[j] /= 8.0F;
-        if (i % 50 == 0) communicator.barrier();
+        if (i % 20 == 0) communicator.barrier();
       }
     });
     world.rethrow_failure();
