@@ -44,7 +44,6 @@ Examples:
 )";
 
 const std::vector<std::string> kAxes{"dp", "tp"};
-const std::vector<std::string> kStrategies{"megatron"};
 
 struct RawShard {
   ShardCommand command;
@@ -138,7 +137,7 @@ ShardCommand finish(RawShard raw) {
   ShardCommand command = raw.command;
   command.mesh = mesh_of(raw);
   command.dims = dims_of(raw);
-  one_of(name, "--strategy", command.strategy, kStrategies);
+  one_of(name, "--strategy", command.strategy, strategy_names());
   std::vector<std::string> passes = pass_names();
   if (!command.stop_after.empty()) one_of(name, "--stop-after", command.stop_after, passes);
   passes.emplace_back("all");

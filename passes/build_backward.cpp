@@ -101,10 +101,8 @@ class Differentiator final : public GradBuilder {
     node.operands = std::move(operands);
     node.attributes = std::move(attributes);
     // Temporary names, until it is known what they are the gradients of.
-    std::vector<std::string> names;
-    size_t num_results = op_def(op).infer_types({node.attributes, operand_types(graph_, node), {}}).size();
-    for (size_t i = 0; i < num_results; ++i) names.push_back(fmt::format("{}.{}~{}", node_.layer, what, counter_++));
-    std::vector<ValueId> results = appender_.append(std::move(node), names);
+    std::vector<ValueId> results = appender_.append(
+        std::move(node), [&](size_t) { return fmt::format("{}.{}~{}", node_.layer, what, counter_++); });
     contributions_.resize(graph_.values.size());
     final_.resize(graph_.values.size());
     needed_.resize(graph_.values.size(), false);

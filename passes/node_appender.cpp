@@ -10,10 +10,15 @@ NodeAppender::NodeAppender(Graph& graph) : graph_(graph) {
 }
 
 std::vector<ValueId> NodeAppender::append(Node node, const std::vector<std::string>& names) {
-  const OpDef& def = op_def(node.op);
-  std::vector<TensorType> types = def.infer_types({node.attributes, operand_types(graph_, node), {}});
-  TPC_CHECK(types.size() == names.size(), "{} makes {} results, {} names", def.name, types.size(), names.size());
-  for (size_t i = 0; i < types.size(); ++i) node.results.push_back(add_value(graph_, unique(names[i]), types[i]));
+  std::string_view op = op_def(node.op).name;
+  std::vector<ValueId> results = append(std::move(node), [&](size_t i) { return i < names.size() ? names[i] : ""; });
+  TPC_CHECK(results.size() == names.size(), "{} makes {} results, {} names", op, results.size(), names.size());
+  return results;
+}
+
+std::vector<ValueId> NodeAppender::append(Node node, const std::function<std::string(size_t)>& name_of) {
+  std::vector<TensorType> types = op_def(node.op).infer_types({node.attributes, operand_types(graph_, node), {}});
+  for (size_t i = 0; i < types.size(); ++i) node.results.push_back(add_value(graph_, unique(name_of(i)), types[i]));
   std::vector<ValueId> results = node.results;
   graph_.nodes.push_back(std::move(node));
   return results;

@@ -17,4 +17,7 @@ inline constexpr std::string_view kPlanMemorySummary = "on the plan: an offset i
 /// nullptr when no pass has that name.
 const PassInfo* find_pass(std::string_view name);
 
+/// Names of the strategies (passes/strategies), for --strategy.
+std::vector<std::string> strategy_names();
+
 }  // namespace tpc

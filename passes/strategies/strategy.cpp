@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "passes/registry.h"
 #include "passes/strategies/megatron.h"
 
 namespace tpc {

@@ -24,6 +24,5 @@ struct StrategyInfo {
 
 /// nullptr when no strategy has that name.
 const StrategyInfo* find_strategy(std::string_view name);
-std::vector<std::string> strategy_names();
 
 }  // namespace tpc
