@@ -2,6 +2,7 @@
 
 #include "compiler/core/check.h"
 #include "compiler/ops/op_def.h"
+#include "passes/memory_account.h"
 #include "passes/strategies/strategy.h"
 
 namespace tpc {
@@ -14,16 +15,6 @@ DeviceMesh without_trivial_axes(const DeviceMesh& mesh) {
     if (axis.size > 1) axes.push_back(axis);
   }
   return DeviceMesh(std::move(axes));
-}
-
-/// Inputs lie split by batch over the data axes.
-TensorSharding input_sharding(const Graph& graph, const Shape& shape) {
-  TensorSharding sharding = TensorSharding::replicated(graph.mesh);
-  for (size_t axis = 0; axis < graph.mesh.num_axes(); ++axis) {
-    if (user_axis(graph.mesh.axes()[axis].name) == "dp" && !shape.empty())
-      sharding.placements[axis] = Placement::shard(0);
-  }
-  return sharding;
 }
 
 void place_by_rule(Graph& graph, Node& node, const std::vector<Strategy>& strategies) {
@@ -41,33 +32,30 @@ void place_by_rule(Graph& graph, Node& node, const std::vector<Strategy>& strate
 Graph assign_shardings(Graph graph, const PassContext& context) {
   const StrategyInfo* strategy = find_strategy(context.options.strategy);
   TPC_CHECK(strategy != nullptr, "unknown strategy \"{}\"", context.options.strategy);
-  graph.mesh = strategy->refine_mesh(graph, without_trivial_axes(context.options.mesh));
-  NodeStrategies chosen = strategy->choose(graph, context);
+  graph.mesh = strategy->refine_mesh(graph, without_trivial_axes(context.options.mesh), context.options);
+  ChosenShardings chosen = strategy->choose(graph, context);
+  graph.proof = std::move(chosen.proof);
+  for (size_t v = 0; v < graph.values.size(); ++v) graph.values[v].kept = std::move(chosen.kept[v]);
 
-  std::vector<bool> placed(graph.values.size(), false);
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     Node& node = graph.nodes[i];
     if (op_def(node.op).sharding_rule == nullptr || node.results.empty()) continue;
-    place_by_rule(graph, node, chosen[i]);
+    place_by_rule(graph, node, chosen.nodes[i]);
   }
-  // Leaves: inputs by role, parameters and states as their first use wants them.
-  for (Node& node : graph.nodes) {
-    if (node.op == OpKind::kInput) {
-      Value& value = graph.value(node.results[0]);
-      value.sharding = input_sharding(graph, value.type.shape);
-      placed[node.results[0].position()] = true;
-    }
+  // Leaves: as chosen, else as their first use wants them, else whole.
+  for (size_t v = 0; v < graph.values.size(); ++v) {
+    if (chosen.leaves[v]) graph.values[v].sharding = std::move(*chosen.leaves[v]);
+  }
+  for (const Node& node : graph.nodes) {
     for (size_t i = 0; i < node.operand_shardings.size(); ++i) {
-      ValueId operand = node.operands[i];
-      if (placed[operand.position()] || !graph.value(operand).sharding.placements.empty()) continue;
-      graph.value(operand).sharding = node.operand_shardings[i];
-      placed[operand.position()] = true;
+      TensorSharding& sharding = graph.value(node.operands[i]).sharding;
+      if (sharding.placements.empty()) sharding = node.operand_shardings[i];
     }
   }
-  for (Node& node : graph.nodes) {
+  for (const Node& node : graph.nodes) {
     for (ValueId result : node.results) {
-      Value& value = graph.value(result);
-      if (value.sharding.placements.empty()) value.sharding = TensorSharding::replicated(graph.mesh);
+      TensorSharding& sharding = graph.value(result).sharding;
+      if (sharding.placements.empty()) sharding = TensorSharding::replicated(graph.mesh);
     }
   }
   // Sinks: an update is written where its target lies, an output is whole.
@@ -77,6 +65,11 @@ Graph assign_shardings(Graph graph, const PassContext& context) {
     } else if (node.op == OpKind::kOutput) {
       node.operand_shardings.assign(1, TensorSharding::replicated(graph.mesh));
     }
+  }
+  if (graph.proof) {
+    int64_t account = memory_account(graph);
+    TPC_CHECK(account == graph.proof->memory, "the plan holds {} bytes by account, the search promised {}", account,
+              graph.proof->memory);
   }
   return graph;
 }

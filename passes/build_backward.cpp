@@ -4,6 +4,7 @@
 
 #include "compiler/core/check.h"
 #include "compiler/ops/op_def.h"
+#include "passes/dead_nodes.h"
 #include "passes/node_appender.h"
 
 namespace tpc {
@@ -232,7 +233,8 @@ Graph build_backward(Graph graph, const PassContext& context) {
     trained.push_back({parameter, gradient, node.layer, node.origin});
   }
   OptimizerBuilder(graph, appender, context.options.optimizer).run(trained);
-  return graph;
+  // An op's gradient may emit what its operand then does not need (the gradient of a count).
+  return remove_dead_nodes(std::move(graph));
 }
 
 }  // namespace tpc

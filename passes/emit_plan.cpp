@@ -23,6 +23,7 @@ Plan emit_plan(const Graph& graph, const std::map<std::string, std::string>& opt
   plan.model_name = graph.name;
   plan.options = options;
   plan.mesh = graph.mesh;
+  plan.proof = graph.proof;
   std::vector<TensorRole> role = roles(graph);
   plan.tensors.reserve(graph.values.size());
   for (size_t v = 0; v < graph.values.size(); ++v) {

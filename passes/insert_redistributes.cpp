@@ -2,10 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
+#include <set>
+#include <tuple>
 
 #include "compiler/core/check.h"
 #include "compiler/ops/op_def.h"
+#include "compiler/sharding/conversion_graph.h"
 
 namespace tpc {
 namespace {
@@ -17,14 +21,15 @@ std::string wanted_by(const Node& user) {
 }
 
 /// Who made the placement and who wants the other, in words; only axes that change count.
-std::string reason(const Value& value, const Node& producer, const Node& user, const TensorSharding& to) {
+std::string reason(const Value& value, const TensorSharding& from, const Node& producer, const Node& user,
+                   const TensorSharding& to) {
   bool sums = false;
   bool maximum = false;
   bool splits = false;
   bool gathers = false;
   std::string split_by;
   for (size_t axis = 0; axis < to.placements.size(); ++axis) {
-    const Placement& before = value.sharding.placements[axis];
+    const Placement& before = from.placements[axis];
     const Placement& after = to.placements[axis];
     if (before == after) continue;
     sums = sums || (before.is_partial() && !after.is_partial());
@@ -48,49 +53,200 @@ std::string reason(const Value& value, const Node& producer, const Node& user, c
   if (gathers && !splits) {
     return fmt::format("\"{}\" leaves it split by {}; {} needs it whole", producer.layer, split_by, wanted_by(user));
   }
-  return fmt::format("\"{}\" leaves it as {}; {} needs {}", producer.layer, to_string(value.sharding), wanted_by(user),
+  return fmt::format("\"{}\" leaves it as {}; {} needs {}", producer.layer, to_string(from), wanted_by(user),
                      to_string(to));
 }
 
+/// Uses of one value that share their conversions, and the form that these start from.
+struct UseGroup {
+  /// Forms wanted, by the first node that wants each; `by` is a node of the source.
+  struct Target {
+    TensorSharding sharding;
+    int by = 0;
+  };
+  TensorSharding from;
+  std::vector<Target> targets;
+  /// Edges of the tree: to each form from the form that it is made of. Worked out at the first use.
+  std::map<TensorSharding, TensorSharding> made_of;
+  bool is_planned = false;
+  /// The values that hold the forms made so far.
+  std::map<TensorSharding, ValueId> holds;
+};
+
+class RedistributeInserter {
+ public:
+  RedistributeInserter(Graph& graph, const MovePrice& price)
+      : graph_(graph), price_(price), source_(std::move(graph.nodes)), producer_(graph.values.size(), -1) {
+    graph_.nodes.clear();
+    graph_.nodes.reserve(source_.size() + source_.size() / 4);
+    for (size_t i = 0; i < source_.size(); ++i) {
+      for (ValueId result : source_[i].results) producer_[result.position()] = static_cast<int>(i);
+    }
+    group_uses();
+  }
+
+  void run() {
+    for (size_t i = 0; i < source_.size(); ++i) {
+      Node node = source_[i];  // `source_` keeps layer and origin for the reasons
+      for (size_t operand = 0; operand < node.operands.size(); ++operand) {
+        ValueId value = node.operands[operand];
+        const TensorSharding& wanted = node.operand_shardings[operand];
+        UseGroup& group = group_of(value, node);
+        if (group.from == wanted && group.from == graph_.value(value).sharding) continue;
+        TPC_CHECK(node.op != OpKind::kUpdate || operand == 1, "the target of an update is converted");
+        node.operands[operand] = form(value, group, wanted, node, node.phase);
+      }
+      graph_.nodes.push_back(std::move(node));
+      for (ValueId value : kept_after_[i]) keep(value, static_cast<int>(i));
+      for (ValueId value : source_[i].results) reduce_at_once(value, source_[i]);
+    }
+    for (Value& value : graph_.values) value.kept.reset();
+  }
+
+ private:
+  /// What a kept value offers the backward pass stands apart from what forward makes of it.
+  enum GroupKind { kFromMade = 0, kFromKept = 1, kFromRest = 2 };
+
+  GroupKind kind_of(ValueId value, const Node& user) const {
+    if (!graph_.value(value).kept || user.phase == Phase::kForward) return kFromMade;
+    return user.phase == Phase::kBackward ? kFromKept : kFromRest;
+  }
+
+  UseGroup& group_of(ValueId value, const Node& user) { return groups_.at({value, kind_of(value, user)}); }
+
+  UseGroup& start_group(ValueId value, GroupKind kind) {
+    auto [entry, is_new] = groups_.try_emplace({value, kind});
+    if (is_new) {
+      const Value& source = graph_.value(value);
+      entry->second.from = kind == kFromKept ? *source.kept : source.sharding;
+      if (entry->second.from == source.sharding) entry->second.holds[source.sharding] = value;
+    }
+    return entry->second;
+  }
+
+  void group_uses() {
+    kept_after_.resize(source_.size());
+    std::map<ValueId, int> last_forward_use;
+    for (size_t i = 0; i < source_.size(); ++i) {
+      const Node& node = source_[i];
+      for (size_t operand = 0; operand < node.operands.size(); ++operand) {
+        ValueId value = node.operands[operand];
+        UseGroup& group = start_group(value, kind_of(value, node));
+        want(group, node.operand_shardings[operand], static_cast<int>(i));
+        if (node.phase == Phase::kForward) last_forward_use[value] = static_cast<int>(i);
+      }
+    }
+    for (size_t v = 0; v < graph_.values.size(); ++v) {
+      const Value& value = graph_.values[v];
+      ValueId id{static_cast<int32_t>(v)};
+      if (!value.kept || *value.kept == value.sharding) continue;
+      auto kept = groups_.find({id, kFromKept});
+      if (kept == groups_.end()) continue;
+      want(start_group(id, kFromMade), *value.kept, kept->second.targets.front().by);
+      auto last = last_forward_use.find(id);
+      int after = last == last_forward_use.end() ? producer_[v] : last->second;
+      kept_after_[static_cast<size_t>(after)].push_back(id);
+    }
+  }
+
+  static void want(UseGroup& group, const TensorSharding& sharding, int by) {
+    bool known = std::any_of(group.targets.begin(), group.targets.end(),
+                             [&](const UseGroup::Target& target) { return target.sharding == sharding; });
+    if (!known) group.targets.push_back({sharding, by});
+  }
+
+  void plan(ValueId value, UseGroup& group) {
+    if (group.is_planned) return;
+    group.is_planned = true;
+    std::vector<TensorSharding> targets;
+    for (const UseGroup::Target& target : group.targets) targets.push_back(target.sharding);
+    std::sort(targets.begin(), targets.end());
+    const TensorType& type = graph_.value(value).type;
+    auto [known, is_new] = trees_.try_emplace({type.shape, byte_size(type.dtype), group.from, targets});
+    if (is_new) {
+      ConversionGraph conversions(type.shape, byte_size(type.dtype), graph_.mesh, price_);
+      ConversionGraph::State from = conversions.add(group.from);
+      std::vector<ConversionGraph::State> states;
+      for (const TensorSharding& target : targets) states.push_back(conversions.add(target));
+      for (auto [before, after] : conversions.provide(from, states)) {
+        known->second.emplace(conversions.sharding(after), conversions.sharding(before));
+      }
+    }
+    group.made_of = known->second;
+  }
+
+  /// The value that holds this form, made now (with what leads to it) if it does not exist.
+  ValueId form(ValueId value, UseGroup& group, const TensorSharding& wanted, const Node& user, Phase phase) {
+    auto held = group.holds.find(wanted);
+    if (held != group.holds.end()) return held->second;
+    plan(value, group);
+    const TensorSharding before = group.made_of.at(wanted);
+    ValueId from = form(value, group, before, user, phase);
+    Node move;
+    move.op = OpKind::kRedistribute;
+    move.layer = user.layer;
+    move.origin = user.origin;
+    move.phase = phase;
+    move.operands = {from};
+    move.operand_shardings = {before};
+    const Node& made_by = source_[static_cast<size_t>(producer_[value.position()])];
+    move.why = reason(graph_.value(value), before, made_by, user, wanted);
+    std::string name = fmt::format("{}@{}", graph_.value(value).name, to_string(wanted));
+    // Gathered for forward and gathered again for backward.
+    if (!names_.insert(name).second) name += phase == Phase::kForward ? "" : "~" + std::string(to_string(phase));
+    names_.insert(name);
+    ValueId result = add_value(graph_, std::move(name), graph_.value(value).type);
+    graph_.value(result).sharding = wanted;
+    graph_.value(result).dim_names = graph_.value(value).dim_names;
+    move.results = {result};
+    graph_.nodes.push_back(std::move(move));
+    group.holds[wanted] = result;
+    return result;
+  }
+
+  /// What backward needs is made before forward frees the rest.
+  void keep(ValueId value, int after) {
+    UseGroup& made = groups_.at({value, kFromMade});
+    UseGroup& kept = groups_.at({value, kFromKept});
+    const TensorSharding wanted = *graph_.value(value).kept;
+    kept.holds[wanted] = form(value, made, wanted, source_[static_cast<size_t>(kept.targets.front().by)],
+                              source_[static_cast<size_t>(after)].phase);
+  }
+
+  /// A gradient is completed where it is made, unless that takes more memory: the optimizer runs after all of backward.
+  void reduce_at_once(ValueId value, const Node& producer) {
+    if (producer.phase != Phase::kBackward) return;
+    auto found = groups_.find({value, kFromMade});
+    if (found == groups_.end()) return;
+    UseGroup& group = found->second;
+    auto local_size = [&](const TensorSharding& sharding) {
+      return num_elements(fullest_shape(graph_.value(value).type.shape, sharding, graph_.mesh));
+    };
+    for (const UseGroup::Target& target : std::vector<UseGroup::Target>(group.targets)) {
+      const Node& user = source_[static_cast<size_t>(target.by)];
+      if (user.phase != Phase::kOptimizer || local_size(target.sharding) > local_size(group.from)) continue;
+      form(value, group, target.sharding, user, producer.phase);
+    }
+  }
+
+  /// Shape, bytes of an element, the form there is, those wanted.
+  using TreeKey = std::tuple<Shape, int64_t, TensorSharding, std::vector<TensorSharding>>;
+
+  Graph& graph_;
+  const MovePrice& price_;
+  std::vector<Node> source_;
+  std::vector<int> producer_;
+  std::map<std::pair<ValueId, GroupKind>, UseGroup> groups_;
+  /// Per node of the source the values whose kept form is made right after it.
+  std::vector<std::vector<ValueId>> kept_after_;
+  std::map<TreeKey, std::map<TensorSharding, TensorSharding>> trees_;
+  std::set<std::string> names_;
+};
+
 }  // namespace
 
-Graph insert_redistributes(Graph graph, const PassContext& /*context*/) {
-  std::vector<int> producer = producers(graph);
-  std::vector<Node> source = std::move(graph.nodes);
-  graph.nodes.clear();
-  graph.nodes.reserve(source.size() + source.size() / 4);
-  std::map<std::pair<ValueId, TensorSharding>, ValueId> converted;
-  for (Node& node : source) {
-    for (size_t i = 0; i < node.operands.size(); ++i) {
-      ValueId operand = node.operands[i];
-      const TensorSharding& wanted = node.operand_shardings[i];
-      if (graph.value(operand).sharding == wanted) continue;
-      TPC_CHECK(node.op != OpKind::kUpdate || i == 1, "the target of an update is converted");
-      auto [entry, is_new] = converted.try_emplace({operand, wanted});
-      if (is_new) {
-        const TensorSharding from = graph.value(operand).sharding;
-        const Node& made_by = source[static_cast<size_t>(producer[operand.position()])];
-        Node move;
-        move.op = OpKind::kRedistribute;
-        move.layer = node.layer;
-        move.origin = node.origin;
-        move.phase = node.phase;
-        move.operands = {operand};
-        move.operand_shardings = {from};
-        move.why = reason(graph.value(operand), made_by, node, wanted);
-        ValueId result = add_value(graph, fmt::format("{}@{}", graph.value(operand).name, to_string(wanted)),
-                                   graph.value(operand).type);
-        graph.value(result).sharding = wanted;
-        graph.value(result).dim_names = graph.value(operand).dim_names;
-        move.results = {result};
-        graph.nodes.push_back(std::move(move));
-        entry->second = result;
-      }
-      node.operands[i] = entry->second;
-    }
-    // `source` keeps layer and origin of moved nodes for the reasons above.
-    graph.nodes.push_back(node);
-  }
+Graph insert_redistributes(Graph graph, const PassContext& context) {
+  RedistributeInserter(graph, context.options.price).run();
   return graph;
 }
 

@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include "compiler/core/check.h"
 #include "compiler/ir/move_ops.h"
+#include "compiler/sharding/conversion_graph.h"
 
 namespace tpc {
 namespace {
@@ -25,10 +28,33 @@ Node lowered(const Node& redistribute, const Move& move, ValueId from, ValueId t
   return node;
 }
 
+/// What the search promised must be what its plan costs. It costs less where more forms of a value are made at once
+/// than the search distinguishes.
+void settle_proof(Graph& graph, const MovePrice& price) {
+  using Key = std::tuple<Shape, int64_t, TensorSharding, TensorSharding>;
+  std::map<Key, int64_t> known;
+  int64_t total = 0;
+  for (const Node& node : graph.nodes) {
+    std::optional<MoveKind> kind = move_kind(node.op);
+    if (!kind || !communicates(*kind)) continue;
+    const TensorType& type = graph.value(node.results[0]).type;
+    const TensorSharding& to = graph.value(node.results[0]).sharding;
+    auto [entry, is_new] = known.try_emplace({type.shape, byte_size(type.dtype), node.operand_shardings[0], to});
+    if (is_new) {
+      Move move{*kind, node.attributes.get_ints("axes"), node.operand_shardings[0], to};
+      entry->second = price(move, type.shape, byte_size(type.dtype), graph.mesh);
+    }
+    total += entry->second;
+  }
+  TPC_CHECK(total <= graph.proof->price, "the plan costs {}, the search promised {}", total, graph.proof->price);
+  graph.proof->price = total;
+  graph.proof->bound = std::min(graph.proof->bound, total);
+}
+
 }  // namespace
 
-Graph lower_redistributes(Graph graph, const PassContext& /*context*/) {
-  using Key = std::tuple<Shape, TensorSharding, TensorSharding>;
+Graph lower_redistributes(Graph graph, const PassContext& context) {
+  using Key = std::tuple<Shape, int64_t, TensorSharding, TensorSharding>;
   std::map<Key, std::vector<Move>> paths;
   std::vector<Node> source = std::move(graph.nodes);
   graph.nodes.clear();
@@ -43,8 +69,13 @@ Graph lower_redistributes(Graph graph, const PassContext& /*context*/) {
     const Shape shape = graph.value(result).type.shape;
     const TensorSharding to = graph.value(result).sharding;
     const TensorSharding& from = node.operand_shardings[0];
-    auto [entry, is_new] = paths.try_emplace({shape, from, to});
-    if (is_new) entry->second = redistribute(shape, from, to, graph.mesh);
+    const int64_t element_bytes = byte_size(graph.value(result).type.dtype);
+    auto [entry, is_new] = paths.try_emplace({shape, element_bytes, from, to});
+    if (is_new) {
+      ConversionGraph conversions(shape, element_bytes, graph.mesh, context.options.price);
+      ConversionGraph::State start = conversions.add(from);
+      entry->second = conversions.path(start, conversions.add(to));
+    }
     const std::vector<Move>& path = entry->second;
     ValueId current = node.operands[0];
     for (size_t i = 0; i < path.size(); ++i) {
@@ -58,6 +89,7 @@ Graph lower_redistributes(Graph graph, const PassContext& /*context*/) {
     }
     TPC_CHECK(current == result, "conversion of \"{}\" is empty", graph.value(result).name);
   }
+  if (graph.proof) settle_proof(graph, context.options.price);
   return graph;
 }
 

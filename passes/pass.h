@@ -8,13 +8,35 @@
 #include "compiler/core/diagnostic.h"
 #include "compiler/ir/graph.h"
 #include "compiler/ir/optimizer_settings.h"
+#include "compiler/sharding/move_price.h"
 
 namespace tpc {
+
+/// What strategy search minimises and what it may choose from.
+struct SearchOptions {
+  /// Dimensions that no activation, weight or gradient may be split by, as the model names them.
+  std::vector<std::string> no_split;
+  /// Sizes of the sub-axes into which tp is split, outermost first, for two-dimensional tensor parallelism; empty: only
+  /// where fewer kv heads than ranks ask for it.
+  std::vector<int64_t> sub_axes;
+  /// Any axis may split any dimension; otherwise dp splits the batch of activations, and tp, beside a dp, all but it.
+  bool free_axes = false;
+  /// Bytes received (picoseconds, by time) that a byte of memory is worth; 0: memory decides between equals only.
+  double memory_price = 0;
+  /// Bytes of a rank by the search's own account; 0: no limit.
+  int64_t memory_limit = 0;
+  bool operator==(const SearchOptions&) const = default;
+};
 
 struct CompileOptions {
   DeviceMesh mesh;
   std::string strategy = "megatron";
+  /// Wishes to strategy megatron.
   bool sequence_parallel = false;
+  int zero_stage = 0;
+  SearchOptions search;
+  /// What conversions, and strategy search, count.
+  MovePrice price;
   OptimizerSettings optimizer;
   /// The source model, which the plan carries.
   std::string model_json;

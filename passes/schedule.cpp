@@ -1,58 +1,21 @@
 #include "passes/schedule.h"
 
-#include <algorithm>
+#include "passes/dead_nodes.h"
 
 namespace tpc {
-namespace {
-
-bool is_sink(const Node& node) { return node.op == OpKind::kOutput || node.op == OpKind::kUpdate; }
-
-/// Leaves stay: an input or a frozen parameter that nobody reads is still part of the model.
-std::vector<bool> live_nodes(const Graph& graph) {
-  std::vector<bool> read(graph.values.size(), false);
-  std::vector<bool> live(graph.nodes.size(), false);
-  for (size_t i = graph.nodes.size(); i > 0; --i) {
-    const Node& node = graph.nodes[i - 1];
-    bool keep = is_leaf(node.op) || is_sink(node);
-    for (ValueId result : node.results) keep = keep || read[result.position()];
-    live[i - 1] = keep;
-    if (!keep) continue;
-    for (ValueId operand : node.operands) read[operand.position()] = true;
-  }
-  return live;
-}
-
-}  // namespace
 
 Graph schedule(Graph graph, const PassContext& /*context*/) {
-  std::vector<bool> live = live_nodes(graph);
+  graph = remove_dead_nodes(std::move(graph));
   // Leaves, then phases. Passes give a node a phase no earlier than its operands', so this stays topological.
   auto rank_of = [](const Node& node) { return is_leaf(node.op) ? 0 : 1 + static_cast<int>(node.phase); };
   std::vector<Node> order;
   order.reserve(graph.nodes.size());
   for (int rank = 0; rank <= 1 + static_cast<int>(Phase::kOptimizer); ++rank) {
-    for (size_t i = 0; i < graph.nodes.size(); ++i) {
-      if (live[i] && rank_of(graph.nodes[i]) == rank) order.push_back(std::move(graph.nodes[i]));
+    for (Node& node : graph.nodes) {
+      if (rank_of(node) == rank) order.push_back(std::move(node));
     }
   }
   graph.nodes = std::move(order);
-
-  // Values of dropped nodes would only clutter the plan.
-  std::vector<int> producer = producers(graph);
-  std::vector<ValueId> renumbered(graph.values.size());
-  std::vector<Value> values;
-  for (size_t v = 0; v < graph.values.size(); ++v) {
-    if (producer[v] < 0) continue;
-    renumbered[v] = ValueId{static_cast<int32_t>(values.size())};
-    values.push_back(std::move(graph.values[v]));
-  }
-  graph.values = std::move(values);
-  for (Node& node : graph.nodes) {
-    for (ValueId& operand : node.operands) operand = renumbered[operand.position()];
-    for (ValueId& result : node.results) result = renumbered[result.position()];
-    if (node.differentiates.is_valid()) node.differentiates = renumbered[node.differentiates.position()];
-  }
-  graph.loss = renumbered[graph.loss.position()];
   return graph;
 }
 

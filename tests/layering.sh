@@ -24,12 +24,13 @@ find compiler passes runtime tests benchmarks -type f \
       allow("compiler/plan", ir " compiler/ops")
       allow("compiler", plan " compiler/frontend passes")
       allow("passes", plan " passes/strategies")
-      allow("passes/strategies", plan " passes")
+      allow("passes/solver", core)
+      allow("passes/strategies", plan " passes passes/solver")
       allow("runtime", plan " runtime/cpu runtime/threads")
       allow("runtime/cpu", plan " runtime")
       allow("runtime/threads", plan " runtime")
 
-      everything = plan " compiler/frontend passes passes/strategies runtime runtime/cpu runtime/threads tests/support"
+      everything = plan " compiler/frontend passes passes/solver passes/strategies runtime runtime/cpu runtime/threads tests/support"
       for (i = split("contract differential errors fuzz golden support unit", tests, " "); i > 0; --i) {
         allow("tests/" tests[i], everything)
       }

@@ -13,6 +13,7 @@
 #include "compiler/core/shape.h"
 #include "compiler/ir/attributes.h"
 #include "compiler/ir/op_kind.h"
+#include "compiler/ir/search_proof.h"
 #include "compiler/sharding/device_mesh.h"
 #include "compiler/sharding/placement.h"
 #include "compiler/sharding/sharding_rule.h"
@@ -48,6 +49,9 @@ struct Value {
   std::vector<std::string> dim_names;
   /// As its node makes it; empty before Stage::kPlaced.
   TensorSharding sharding;
+  /// At Stage::kPlaced only: the form that waits for the backward pass, whose uses are served from it (a leaf's own
+  /// sharding: nothing is kept, what forward gathered is gathered again). Absent: every form that forward made serves.
+  std::optional<TensorSharding> kept;
   /// Shape of the fullest rank's part; absent before Stage::kLocal.
   std::optional<Shape> local_shape;
   bool operator==(const Value&) const = default;
@@ -96,6 +100,8 @@ struct Graph {
   std::vector<Value> values;
   /// The scalar to minimise; invalid for a graph that only infers.
   ValueId loss;
+  /// Set by a strategy that searches.
+  std::optional<SearchProof> proof;
 
   const Value& value(ValueId id) const { return values[id.position()]; }
   Value& value(ValueId id) { return values[id.position()]; }

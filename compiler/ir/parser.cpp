@@ -152,6 +152,11 @@ class GraphParser {
     return value && std::holds_alternative<Shape>(*value) ? std::optional(std::get<Shape>(*value)) : std::nullopt;
   }
 
+  static std::optional<int64_t> parse_integer(std::string_view piece) {
+    std::optional<Attribute> value = parse_attribute(piece);
+    return value && std::holds_alternative<int64_t>(*value) ? std::optional(std::get<int64_t>(*value)) : std::nullopt;
+  }
+
   std::string quoted_text() { return take_span<std::string>("quoted text", parse_text); }
   Shape shape() { return take_span<Shape>("a shape such as [2, 3]", parse_shape); }
   TensorSharding sharding() { return take_span<TensorSharding>("a sharding such as [S(0), R]", parse_sharding); }
@@ -217,6 +222,25 @@ class GraphParser {
       graph_.loss = value_id();
       end_line();
     }
+    if (skip_empty_lines() && accept_word("proof")) {
+      graph_.proof = proof();
+      end_line();
+    }
+  }
+
+  SearchProof proof() {
+    SearchProof proof;
+    proof.objective = quoted_text();
+    for (auto [word, field] : {std::pair{"price", &proof.price},
+                               {"bound", &proof.bound},
+                               {"memory", &proof.memory},
+                               {"limit", &proof.memory_limit},
+                               {"decisions", &proof.decisions},
+                               {"choices", &proof.choices}}) {
+      expect_word(word);
+      *field = take_span<int64_t>("a whole number", parse_integer);
+    }
+    return proof;
   }
 
   void parse_line() {
@@ -254,6 +278,7 @@ class GraphParser {
     value.type = type();
     if (accept_word("dims")) value.dim_names = dim_names();
     if (accept('@')) value.sharding = sharding();
+    if (accept_word("kept")) value.kept = sharding();
     if (accept_word("local")) value.local_shape = shape();
     if (!values_.emplace(id, std::move(value)).second) fail(start, fmt::format("value %{} is made twice", id.index));
     return id;

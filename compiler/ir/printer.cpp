@@ -21,6 +21,7 @@ std::string value_text(const Graph& graph, ValueId id) {
     text += ")";
   }
   if (!value.sharding.placements.empty()) text += " @ " + to_string(value.sharding);
+  if (value.kept) text += " kept " + to_string(*value.kept);
   if (value.local_shape) text += " local " + to_string(*value.local_shape);
   return text;
 }
@@ -75,6 +76,12 @@ std::string print(const Graph& graph) {
   text += "\n";
   if (graph.mesh.num_axes() > 0) text += to_string(graph.mesh) + "\n";
   if (graph.loss.is_valid()) text += fmt::format("loss {}\n", id_text(graph.loss));
+  if (graph.proof) {
+    const SearchProof& proof = *graph.proof;
+    text += fmt::format("proof {} price {} bound {} memory {} limit {} decisions {} choices {}\n",
+                        quoted(proof.objective), proof.price, proof.bound, proof.memory, proof.memory_limit,
+                        proof.decisions, proof.choices);
+  }
   std::vector<bool> is_made(graph.values.size(), false);
   for (const Node& node : graph.nodes) {
     text += print(graph, node) + "\n";

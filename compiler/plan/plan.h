@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,8 @@ struct Plan {
   /// How the plan was asked for: {"strategy": "megatron", "mesh": "tp=2", ...}.
   std::map<std::string, std::string> options;
   DeviceMesh mesh;
+  /// Of a strategy that searches.
+  std::optional<SearchProof> proof;
   std::vector<PlanTensor> tensors;
   /// In execution order. Steps read tensors that an earlier step wrote, or that persist (inputs, parameters, states).
   std::vector<PlanStep> steps;

@@ -27,6 +27,7 @@ class PlanWriter {
     raw(",\n  \"mesh\": ");
     std::string mesh = to_string(plan_.mesh);
     quoted(mesh.substr(mesh.find('[')));
+    proof();
     raw(",\n  \"options\": {");
     const char* separator = "";
     for (const auto& [name, value] : plan_.options) {
@@ -68,6 +69,15 @@ class PlanWriter {
     for (const PlanTensor& item : plan_.tensors) {
       TPC_CHECK(names.insert(item.name).second, "two tensors of the plan are named \"{}\"", item.name);
     }
+  }
+
+  void proof() {
+    if (!plan_.proof) return;
+    const SearchProof& proof = *plan_.proof;
+    raw(",\n  \"proof\": {\"objective\": ");
+    quoted(proof.objective);
+    put(", \"price\": {}, \"bound\": {}, \"memory\": {}, \"memory_limit\": {}, \"decisions\": {}, \"choices\": {}}}",
+        proof.price, proof.bound, proof.memory, proof.memory_limit, proof.decisions, proof.choices);
   }
 
   void model() {

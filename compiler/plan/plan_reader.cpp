@@ -14,7 +14,10 @@ namespace tpc {
 namespace {
 
 const std::vector<std::string> kPlanMembers{"format",      "version",          "name",  "mesh",    "options", "outputs",
-                                            "arena_bytes", "persistent_bytes", "model", "tensors", "steps"};
+                                            "arena_bytes", "persistent_bytes", "model", "tensors", "steps",
+                                            "proof"};
+const std::vector<std::string> kProofMembers{"objective",    "price",     "bound",  "memory",
+                                             "memory_limit", "decisions", "choices"};
 const std::vector<std::string> kTensorMembers{"name", "dtype",  "shape", "sharding",
                                               "role", "offset", "bytes", "attributes"};
 const std::vector<std::string> kStepMembers{"op",    "operands", "results", "attributes",
@@ -41,6 +44,7 @@ class PlanReader {
         plan.options[std::string(tree_.key(item))] = text_of(item);
       }
     }
+    if (int proof = tree_.find(JsonTree::kRoot, "proof"); proof >= 0) plan.proof = read_proof(proof);
     plan.arena_bytes = integer_member(JsonTree::kRoot, "arena_bytes");
     plan.persistent_bytes = integer_member(JsonTree::kRoot, "persistent_bytes");
     read_model(plan);
@@ -137,6 +141,23 @@ class PlanReader {
       values.push_back(tree_.integer(child));
     }
     return values;
+  }
+
+  std::optional<SearchProof> read_proof(int node) {
+    if (tree_.kind(node) != JsonKind::kObject) {
+      error(loc(node), fmt::format("a proof is an object, this is {}", to_string(tree_.kind(node))));
+      return std::nullopt;
+    }
+    check_members(node, kProofMembers);
+    SearchProof proof;
+    proof.objective = text_member(node, "objective");
+    proof.price = integer_member(node, "price");
+    proof.bound = integer_member(node, "bound");
+    proof.memory = integer_member(node, "memory");
+    proof.memory_limit = integer_member(node, "memory_limit");
+    proof.decisions = integer_member(node, "decisions");
+    proof.choices = integer_member(node, "choices");
+    return proof;
   }
 
   void read_mesh(Plan& plan) {

@@ -27,6 +27,23 @@ int64_t intersection_elements(const Region& a, const Region& b) {
   return count;
 }
 
+/// True when every rank receives the same: all blocks are equal, and so are the chunks of an all_reduce.
+bool is_even(const Move& move, const Shape& shape, const DeviceMesh& mesh) {
+  for (const TensorSharding* side : {&move.from, &move.to}) {
+    Shape left = shape;
+    for (size_t axis = 0; axis < mesh.num_axes(); ++axis) {
+      const Placement& placement = side->placements[axis];
+      if (!placement.is_shard()) continue;
+      int64_t& size = left[static_cast<size_t>(placement.dim)];
+      if (size % (placement.unit * mesh.axis_size(axis)) != 0) return false;
+      size /= mesh.axis_size(axis);
+    }
+    bool in_chunks = move.kind == MoveKind::kAllReduce;
+    if (in_chunks && num_elements(left) % mesh.group_size(move.axes) != 0) return false;
+  }
+  return true;
+}
+
 std::set<int64_t> breakpoints(int64_t parts, std::span<const int64_t> sizes) {
   std::set<int64_t> points{0, parts - 1};
   for (int64_t size : sizes) {
@@ -91,6 +108,7 @@ int64_t received_elements(const Move& move, const Shape& shape, const DeviceMesh
 
 int64_t max_received_elements(const Move& move, const Shape& shape, const DeviceMesh& mesh) {
   if (!communicates(move.kind)) return 0;
+  if (is_even(move, shape, mesh)) return received_elements(move, shape, mesh, std::vector<int64_t>(mesh.num_axes()));
   Shape fullest = fullest_shape(shape, move.from, mesh);
   std::vector<int64_t> sizes = shape;
   sizes.insert(sizes.end(), fullest.begin(), fullest.end());

@@ -1,4 +1,4 @@
-/// Conversions between placements: the collectives and local moves that change how a tensor lies, and what each costs.
+/// Moves between placements: the collectives and local moves that change how a tensor lies, and what each costs.
 #pragma once
 
 #include <cstdint>
@@ -52,12 +52,5 @@ int64_t volume_elements(const Move& move, const Shape& shape, const DeviceMesh& 
 /// Ranks at which extremes over the whole mesh are reached: every rank of a small mesh; otherwise per axis the first
 /// and last coordinate and those where a balanced split of any of `sizes` changes. Coordinates, in rank order.
 std::vector<std::vector<int64_t>> representative_coordinates(const DeviceMesh& mesh, std::span<const int64_t> sizes);
-
-/// The cheapest sequence of moves from one sharding to another, among those that pass through Replicate and the
-/// placements of either end (a detour over a third dimension is not tried): least sum of the largest receives, then
-/// fewest collectives, then fewest moves, then a fixed order; empty when they are equal. Axes with the same change move
-/// in one collective over their joint group. InternalError when there is none (a Partial(max) target).
-std::vector<Move> redistribute(const Shape& shape, const TensorSharding& from, const TensorSharding& to,
-                               const DeviceMesh& mesh);
 
 }  // namespace tpc

@@ -13,10 +13,14 @@ namespace {
 
 using Pin = std::pair<std::string, Placement>;
 
-/// "input" and "weight" are operands 0 and 1, "output" is result 0.
+/// "input" and "weight" are operands 0 and 1, "output" is result 0. Units do not matter here.
+Placement placement_of(const ShardingRule& rule, Strategy strategy, const std::string& use) {
+  if (use == "output") return result_placement(rule, strategy, 0);
+  return operand_placement(rule, strategy, use == "weight" ? 1 : 0);
+}
+
 Placement placement_of(const AxisState& state, size_t node, Strategy strategy, const std::string& use) {
-  if (use == "output") return state.makes(node, strategy, 0);
-  return state.wanted(node, strategy, use == "weight" ? 1 : 0);
+  return placement_of(state.ruled(node).rule, strategy, use);
 }
 
 bool agrees(const Placement& pinned, const Placement& found) {
@@ -25,23 +29,27 @@ bool agrees(const Placement& pinned, const Placement& found) {
 
 /// column: the weight and the output are split, the input is whole. row: the input and the weight are split along what
 /// is summed over. replicate: nothing is split.
-bool matches_layer(const AxisState& state, size_t node, Strategy strategy, const std::string& layer) {
+bool matches_layer(OpKind op, const ShardingRule& rule, Strategy strategy, const std::string& layer) {
   if (layer.empty()) return true;
   if (layer == "replicate") return strategy.kind == Strategy::Kind::kReplicate;
   if (strategy.kind != Strategy::Kind::kFactor) return false;
-  const Factor& factor = state.ruled(node).rule.factors[static_cast<size_t>(strategy.index)];
+  const Factor& factor = rule.factors[static_cast<size_t>(strategy.index)];
   if (factor.operands.size() < 2 || !factor.operands[1]) return false;
-  bool table = state.graph().nodes[node].op == OpKind::kEmbedding;
+  bool table = op == OpKind::kEmbedding;
   if (layer == "column") return !factor.operands[0] && factor.results[0];
   return !factor.results[0] && (table || factor.operands[0]);
 }
 
+bool matches(OpKind op, const ShardingRule& rule, Strategy strategy, const std::string& layer,
+             const std::vector<Pin>& pins) {
+  return matches_layer(op, rule, strategy, layer) && std::all_of(pins.begin(), pins.end(), [&](const Pin& pin) {
+           return agrees(pin.second, placement_of(rule, strategy, pin.first));
+         });
+}
+
 bool matches(const AxisState& state, size_t node, Strategy strategy, const std::string& layer,
              const std::vector<Pin>& pins) {
-  if (!matches_layer(state, node, strategy, layer)) return false;
-  return std::all_of(pins.begin(), pins.end(), [&](const Pin& pin) {
-    return agrees(pin.second, placement_of(state, node, strategy, pin.first));
-  });
+  return matches(state.graph().nodes[node].op, state.ruled(node).rule, strategy, layer, pins);
 }
 
 std::vector<Strategy> splits_and_replicate(const ShardingRule& rule) {
@@ -160,9 +168,33 @@ void report_impossible(const AxisState& state, size_t node, const Annotation& an
                     std::move(mends));
 }
 
-/// Two layers that share a weight may not pin it differently.
-void check_shared_weights(const AxisState& state, DiagnosticSink& diagnostics) {
+/// The legal strategies that agree with the annotation; reports when there is none.
+std::vector<Strategy> pinned_strategies(const AxisState& state, size_t node, DiagnosticSink& diagnostics) {
   const Graph& graph = state.graph();
+  const Annotation& annotation = graph.nodes[node].annotation;
+  std::vector<Strategy> legal;
+  std::optional<std::string> why;
+  bool possible = false;
+  for (Strategy strategy : splits_and_replicate(state.ruled(node).rule)) {
+    if (!matches(state, node, strategy, annotation.layer, annotation.uses)) continue;
+    possible = true;
+    if (std::optional<std::string> reason = state.why_illegal(node, strategy)) {
+      why = reason;
+    } else {
+      legal.push_back(strategy);
+    }
+  }
+  if (!possible) {
+    report_impossible(state, node, annotation, diagnostics);
+  } else if (legal.empty()) {
+    diagnostics.error({graph.source_file, annotation.pointer},
+                      fmt::format("\"{}\" cannot be split as pinned: {}", graph.nodes[node].layer, *why));
+  }
+  return legal;
+}
+
+/// Two layers that share a weight may not pin it differently.
+void check_shared_weights(const Graph& graph, DiagnosticSink& diagnostics) {
   std::map<ValueId, std::pair<const Node*, Placement>> pinned;
   for (const Node& node : graph.nodes) {
     for (const Pin& pin : node.annotation.uses) {
@@ -214,11 +246,28 @@ void warn_if_undone(const AxisState& state, size_t node, Strategy natural, Strat
 
 }  // namespace
 
+bool has_annotations(const Graph& graph) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& n) { return !n.annotation.empty(); });
+}
+
+bool agrees_with_annotation(const Node& node, const ShardingRule& rule, Strategy strategy) {
+  return matches(node.op, rule, strategy, node.annotation.layer, node.annotation.uses);
+}
+
+void check_annotations(const AxisState& state, DiagnosticSink& diagnostics) {
+  const Graph& graph = state.graph();
+  check_shared_weights(graph, diagnostics);
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const Node& node = graph.nodes[i];
+    if (node.annotation.empty() || node.phase != Phase::kForward || !state.ruled(i).has_rule) continue;
+    pinned_strategies(state, i, diagnostics);
+  }
+}
+
 void apply_annotations(AxisState& state, DiagnosticSink& diagnostics) {
   const Graph& graph = state.graph();
-  bool any = std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& n) { return !n.annotation.empty(); });
-  if (!any) return;
-  check_shared_weights(state, diagnostics);
+  if (!has_annotations(graph)) return;
+  check_shared_weights(graph, diagnostics);
   std::vector<std::vector<Use>> all_uses = uses(graph);
   std::set<ValueId> leaves;
   for (const Node& node : graph.nodes) {
@@ -232,24 +281,8 @@ void apply_annotations(AxisState& state, DiagnosticSink& diagnostics) {
     if (matches(state, i, natural, annotation.layer, annotation.uses)) continue;
     std::vector<std::optional<Placement>> operands;
     for (ValueId operand : node.operands) operands.push_back(state.made(operand));
-    std::vector<Strategy> legal;
-    std::optional<std::string> why;
-    bool possible = false;
-    for (Strategy strategy : splits_and_replicate(state.ruled(i).rule)) {
-      if (!matches(state, i, strategy, annotation.layer, annotation.uses)) continue;
-      possible = true;
-      if (std::optional<std::string> reason = state.why_illegal(i, strategy)) {
-        why = reason;
-      } else {
-        legal.push_back(strategy);
-      }
-    }
-    if (!possible) {
-      report_impossible(state, i, annotation, diagnostics);
-    } else if (legal.empty()) {
-      diagnostics.error({graph.source_file, annotation.pointer},
-                        fmt::format("\"{}\" cannot be split as pinned: {}", node.layer, *why));
-    } else {
+    std::vector<Strategy> legal = pinned_strategies(state, i, diagnostics);
+    if (!legal.empty()) {
       // Of equals the one with the most blocks: q, k, v as [3, heads, head_dim] is not split by the 3.
       std::stable_sort(legal.begin(), legal.end(),
                        [&](Strategy a, Strategy b) { return num_blocks(state, i, a) > num_blocks(state, i, b); });

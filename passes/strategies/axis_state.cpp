@@ -20,23 +20,7 @@ double placement_cost(const Placement& from, const Placement& to, double element
 
 }  // namespace
 
-std::vector<RuledNode> rules_of(const Graph& graph) {
-  std::vector<RuledNode> ruled(graph.nodes.size());
-  for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    const Node& node = graph.nodes[i];
-    const OpDef& def = op_def(node.op);
-    ruled[i].operand_shapes = operand_shapes(graph, node);
-    ruled[i].result_shapes = result_shapes(graph, node);
-    if (def.sharding_rule == nullptr || node.results.empty()) continue;
-    std::vector<TensorType> operands = operand_types(graph, node);
-    std::vector<TensorType> results = result_types(graph, node);
-    ruled[i].rule = def.sharding_rule({node.attributes, operands, results});
-    ruled[i].has_rule = true;
-  }
-  return ruled;
-}
-
-AxisState::AxisState(const Graph& graph, const std::vector<RuledNode>& ruled, NodeStrategies& chosen, size_t axis)
+AxisState::AxisState(const Graph& graph, const NodeRules& ruled, NodeStrategies& chosen, size_t axis)
     : graph_(graph), ruled_(ruled), chosen_(chosen), axis_(axis) {
   clear_placements();
   std::string_view user = user_axis(graph.mesh.axes()[axis].name);

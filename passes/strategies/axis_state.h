@@ -9,24 +9,15 @@
 
 #include "compiler/ir/graph.h"
 #include "compiler/sharding/sharding_rule.h"
+#include "passes/strategies/node_rules.h"
 #include "passes/strategies/strategy.h"
 
 namespace tpc {
 
-/// A node's rule and shapes, worked out once.
-struct RuledNode {
-  bool has_rule = false;
-  ShardingRule rule;
-  std::vector<Shape> operand_shapes;
-  std::vector<Shape> result_shapes;
-};
-
-std::vector<RuledNode> rules_of(const Graph& graph);
-
 class AxisState {
  public:
   /// `chosen` holds the strategies of the axes before `axis`; this axis and later ones are still replicate.
-  AxisState(const Graph& graph, const std::vector<RuledNode>& ruled, NodeStrategies& chosen, size_t axis);
+  AxisState(const Graph& graph, const NodeRules& ruled, NodeStrategies& chosen, size_t axis);
 
   const Graph& graph() const { return graph_; }
   const RuledNode& ruled(size_t node) const { return ruled_[node]; }
@@ -75,7 +66,7 @@ class AxisState {
   bool is_available(ValueId value, const Placement& placement) const;
 
   const Graph& graph_;
-  const std::vector<RuledNode>& ruled_;
+  const NodeRules& ruled_;
   NodeStrategies& chosen_;
   size_t axis_;
   /// Product of the sub-axes that belong to the same axis of the user's.

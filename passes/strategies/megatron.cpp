@@ -9,13 +9,15 @@
 #include "compiler/ops/op_def.h"
 #include "passes/strategies/annotations.h"
 #include "passes/strategies/axis_state.h"
+#include "passes/strategies/sub_axes.h"
 #include "passes/strategies/tensor_parallel.h"
+#include "passes/strategies/zero.h"
 
 namespace tpc {
 namespace {
 
 /// For every value the dimension that runs along the sequence (dimension 1 of an input), or -1.
-std::vector<int64_t> sequence_dims(const Graph& graph, const std::vector<RuledNode>& ruled) {
+std::vector<int64_t> sequence_dims(const Graph& graph, const NodeRules& ruled) {
   std::vector<int64_t> dims(graph.values.size(), -1);
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     const Node& node = graph.nodes[n];
@@ -165,7 +167,7 @@ void choose_following(AxisState& state, const Completion& complete, const Traini
   }
 }
 
-void walk_data_axis(AxisState& state, const PassContext& context, const TrainingGraph& steps) {
+void walk_data_axis(AxisState& state, const PassContext& context, const TrainingGraph& steps, ChosenShardings& result) {
   const Graph& graph = state.graph();
   Completion complete(state, /*sequence_parallel=*/false, steps.sequence);
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
@@ -180,7 +182,9 @@ void walk_data_axis(AxisState& state, const PassContext& context, const Training
                         graph.value(node.results[0]).name, shape[0], state.size(),
                         shape[0] == 1 ? "only dp 1 works" : fmt::format("dp 1 to {} work", shape[0])));
       }
-      state.set_made(node.results[0], shape.empty() ? Placement::replicate() : Placement::shard(0));
+      Placement by_batch = shape.empty() ? Placement::replicate() : Placement::shard(0);
+      state.set_made(node.results[0], by_batch);
+      result.leaves[node.results[0].position()]->placements[state.axis()] = by_batch;
       continue;
     }
     if (node.op == OpKind::kParameter || node.op == OpKind::kState) {
@@ -255,46 +259,31 @@ void walk_tensor_axis(AxisState& state, const PassContext& context, const Traini
 
 }  // namespace
 
-DeviceMesh megatron_mesh(const Graph& graph, const DeviceMesh& mesh) {
-  std::vector<MeshAxis> axes;
-  for (const MeshAxis& axis : mesh.axes()) {
-    std::set<int64_t> cuts;
-    if (axis.name == "tp") {
-      for (const Node& node : graph.nodes) {
-        if (node.op != OpKind::kAttention) continue;
-        int64_t heads = graph.value(node.operands[0]).type.shape[2];
-        int64_t kv_heads = graph.value(node.operands[1]).type.shape[2];
-        if (kv_heads > 1 && kv_heads < heads && kv_heads < axis.size && axis.size % kv_heads == 0)
-          cuts.insert(kv_heads);
-      }
-    }
-    // Several attentions can share sub-axes only if their kv heads divide one another; others keep K and V whole.
-    int64_t outer = 1;
-    int64_t index = 0;
-    for (int64_t cut : cuts) {
-      if (cut % outer != 0 || axis.size % cut != 0 || cut == outer) continue;
-      axes.push_back({fmt::format("{}.{}", axis.name, index++), cut / outer});
-      outer = cut;
-    }
-    axes.push_back({index == 0 ? axis.name : fmt::format("{}.{}", axis.name, index), axis.size / outer});
-  }
-  return DeviceMesh(std::move(axes));
+DeviceMesh megatron_mesh(const Graph& graph, const DeviceMesh& mesh, const CompileOptions& /*options*/) {
+  return split_for_kv_heads(graph, mesh);
 }
 
-NodeStrategies megatron_choose(const Graph& graph, const PassContext& context) {
-  NodeStrategies chosen(graph.nodes.size(), std::vector<Strategy>(graph.mesh.num_axes()));
-  std::vector<RuledNode> ruled = rules_of(graph);
+ChosenShardings megatron_choose(const Graph& graph, const PassContext& context) {
+  ChosenShardings result;
+  result.nodes.assign(graph.nodes.size(), std::vector<Strategy>(graph.mesh.num_axes()));
+  result.leaves.resize(graph.values.size());
+  result.kept.resize(graph.values.size());
+  NodeRules ruled(graph);
   TrainingGraph steps{forward_nodes(graph), parameters_of_gradients(graph), sequence_dims(graph, ruled)};
+  for (const Node& node : graph.nodes) {
+    if (node.op == OpKind::kInput) result.leaves[node.results[0].position()] = TensorSharding::replicated(graph.mesh);
+  }
   for (size_t axis = 0; axis < graph.mesh.num_axes(); ++axis) {
-    AxisState state(graph, ruled, chosen, axis);
+    AxisState state(graph, ruled, result.nodes, axis);
     if (user_axis(graph.mesh.axes()[axis].name) == "dp") {
-      walk_data_axis(state, context, steps);
+      walk_data_axis(state, context, steps, result);
     } else {
       walk_tensor_axis(state, context, steps);
     }
     context.diagnostics.throw_if_errors();
   }
-  return chosen;
+  split_over_data(graph, context.options.zero_stage, result);
+  return result;
 }
 
 }  // namespace tpc

@@ -14,8 +14,8 @@
 namespace tpc {
 
 /// Splits tp into sub-axes where it is a multiple of the kv heads of a grouped attention: kv heads on the outer one.
-DeviceMesh megatron_mesh(const Graph& graph, const DeviceMesh& mesh);
+DeviceMesh megatron_mesh(const Graph& graph, const DeviceMesh& mesh, const CompileOptions& options);
 
-NodeStrategies megatron_choose(const Graph& graph, const PassContext& context);
+ChosenShardings megatron_choose(const Graph& graph, const PassContext& context);
 
 }  // namespace tpc

@@ -4,13 +4,16 @@
 
 #include "passes/registry.h"
 #include "passes/strategies/megatron.h"
+#include "passes/strategies/search.h"
 
 namespace tpc {
 namespace {
 
-constexpr std::array<StrategyInfo, 1> kStrategies{{
+constexpr std::array<StrategyInfo, 2> kStrategies{{
     {"megatron", "the well-known rules: column/row pairs, attention by heads, vocabulary-parallel table and loss",
      megatron_mesh, megatron_choose},
+    {"search", "the cheapest legal plan of the whole step, proved: least bytes, then least memory", search_mesh,
+     search_choose},
 }};
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "compiler/sharding/conversion_graph.h"
 #include "tests/support/simulated_ranks.h"
 
 namespace tpc::testing {

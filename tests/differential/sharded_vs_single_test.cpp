@@ -56,7 +56,7 @@ const std::vector<ModelCase>& model_cases() {
 void check_model(const ModelCase& model) {
   constexpr double kTolerance = 1e-9;
   for (bool ignore : {false, true}) {
-    MeshCase single{"one rank", DeviceMesh(), false};
+    MeshCase single{"one rank", DeviceMesh()};
     Training wanted = train_reference(compile_model(model.model, model.dims, single).graph, 3, ignore);
     for (const MeshCase& mesh : mesh_cases()) {
       CAPTURE(model.model);

@@ -32,7 +32,7 @@ void check_seed(uint64_t seed, Outcome& outcome) {
   std::mt19937_64 random(seed);
   CAPTURE(seed);
   CAPTURE(text);
-  MeshCase single{"one rank", DeviceMesh(), false};
+  MeshCase single{"one rank", DeviceMesh()};
   Training wanted = train_reference(compile_text(text, "random.json", {}, single).graph, 2, seed % 2 == 0);
   for (int i = 0; i < 3; ++i) {
     MeshCase mesh = random_mesh(random);

@@ -55,7 +55,7 @@ GlobalTensor input_tensor(const Graph& graph, const Node& node, bool ignore) {
 
 }  // namespace
 
-std::vector<MeshCase> mesh_cases() {
+std::vector<MeshCase> megatron_cases() {
   auto mesh = [](const char* text) { return *parse_mesh(text); };
   return {{"tp 1", mesh("tp=1")},
           {"tp 2", mesh("tp=2")},
@@ -69,7 +69,47 @@ std::vector<MeshCase> mesh_cases() {
           {"dp 2 tp 3", mesh("dp=2,tp=3")},
           {"tp 2 sequence-parallel", mesh("tp=2"), true},
           {"tp 3 sequence-parallel", mesh("tp=3"), true},
-          {"dp 2 tp 4 sequence-parallel", mesh("dp=2,tp=4"), true}};
+          {"dp 2 tp 4 sequence-parallel", mesh("dp=2,tp=4"), true},
+          {"dp 3 ZeRO 1", mesh("dp=3"), false, 1},
+          {"dp 2 tp 3 ZeRO 2", mesh("dp=2,tp=3"), false, 2},
+          {"dp 2 ZeRO 3", mesh("dp=2"), false, 3},
+          {"dp 2 tp 2 ZeRO 3 sequence-parallel", mesh("dp=2,tp=2"), true, 3}};
+}
+
+std::vector<MeshCase> search_cases() {
+  std::vector<MeshCase> cases;
+  auto add = [&](std::string name, const char* mesh, SearchOptions options) {
+    cases.push_back({"search " + name, *parse_mesh(mesh), false, 0, "search", std::move(options)});
+  };
+  SearchOptions bytes;
+  SearchOptions priced;
+  priced.memory_price = 3;
+  SearchOptions dear;
+  dear.memory_price = 1000;
+  SearchOptions whole_tokens;
+  whole_tokens.no_split = {"batch"};
+  add("tp 1", "tp=1", bytes);
+  add("tp 2", "tp=2", bytes);
+  add("tp 3", "tp=3", bytes);
+  add("tp 8", "tp=8", bytes);
+  add("tp 4 without batch", "tp=4", whole_tokens);
+  add("tp 5 without batch, priced", "tp=5", priced);
+  cases.back().search.no_split = {"batch"};
+  add("tp 3 priced", "tp=3", priced);
+  add("tp 2 dear", "tp=2", dear);
+  add("dp 3", "dp=3", bytes);
+  add("dp 2 priced", "dp=2", priced);
+  add("dp 4 dear", "dp=4", dear);
+  add("dp 2 tp 2", "dp=2,tp=2", bytes);
+  add("dp 2 tp 3 priced", "dp=2,tp=3", priced);
+  return cases;
+}
+
+std::vector<MeshCase> mesh_cases() {
+  std::vector<MeshCase> cases = megatron_cases();
+  std::vector<MeshCase> searched = search_cases();
+  cases.insert(cases.end(), searched.begin(), searched.end());
+  return cases;
 }
 
 CompileResult compile_text(const std::string& text, const std::string& file, const std::map<std::string, int64_t>& dims,
@@ -79,6 +119,9 @@ CompileResult compile_text(const std::string& text, const std::string& file, con
   CompileOptions options;
   options.mesh = mesh.mesh;
   options.sequence_parallel = mesh.sequence_parallel;
+  options.zero_stage = mesh.zero_stage;
+  options.strategy = mesh.strategy;
+  options.search = mesh.search;
   options.optimizer = loaded.optimizer;
   options.model_json = loaded.json;
   return compile(std::move(loaded.graph), options, sink);

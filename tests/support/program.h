@@ -15,9 +15,17 @@ struct MeshCase {
   std::string name;
   DeviceMesh mesh;
   bool sequence_parallel = false;
+  int zero_stage = 0;
+  std::string strategy = "megatron";
+  SearchOptions search = {};
 };
 
-/// tp 1, 2, 3, 4, 8, dp 2, dp 2 x tp 2, and sequence-parallel ones.
+/// tp 1 to 8, dp, both, sequence-parallel and ZeRO ones.
+std::vector<MeshCase> megatron_cases();
+/// The same meshes searched, with and without a price of memory (which brings ZeRO 3, gathering again and splits of
+/// everything), with free axes and sub-axes.
+std::vector<MeshCase> search_cases();
+/// Both.
 std::vector<MeshCase> mesh_cases();
 
 /// Compiles a model given as text; `file` is its name in messages.

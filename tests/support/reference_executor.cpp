@@ -6,6 +6,7 @@
 
 #include "compiler/core/check.h"
 #include "compiler/ir/move_ops.h"
+#include "compiler/sharding/conversion_graph.h"
 
 namespace tpc::testing {
 ReferenceExecutor::ReferenceExecutor(Graph graph) : graph_(std::move(graph)), buffers_(graph_.values.size()) {

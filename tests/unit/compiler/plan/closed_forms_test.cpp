@@ -128,7 +128,7 @@ TEST_CASE("data parallelism: 2 x the parameters that a rank holds, and nothing m
       double gradients = 0;
       double layers = 0;
       for (const CollectiveRow& row : report.collectives) {
-        if (row.axis == "dp" && row.phase == Phase::kOptimizer) gradients += row.volume_elements;
+        if (row.axis == "dp" && row.phase == Phase::kBackward) gradients += row.volume_elements;
         if (row.axis == "tp" && row.block == "block1") layers += row.volume_phi;
       }
       CHECK(gradients == 2 * static_cast<double>(report.ranks[0].parameters));

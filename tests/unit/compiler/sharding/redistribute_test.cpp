@@ -5,7 +5,7 @@
 #include <set>
 
 #include "compiler/core/check.h"
-#include "compiler/sharding/collective.h"
+#include "compiler/sharding/conversion_graph.h"
 #include "tests/unit/compiler/sharding/move_simulation.h"
 
 namespace tpc {

@@ -1,0 +1,299 @@
+// A step on one group of axes moves the local tensor, so the order of steps matters: hence shortest paths (sharding
+// algebra), and steps as wide as the axes that change alike.
+#include "compiler/sharding/conversion_graph.h"
+
+#include <algorithm>
+#include <set>
+
+#include "compiler/core/check.h"
+
+namespace tpc {
+namespace {
+
+/// A dimension is put together and split at its innermost axes only: a block that a later axis split further is not
+/// contiguous in the order of the earlier axis.
+bool is_innermost(const TensorSharding& sharding, const std::vector<int64_t>& axes, int32_t dim) {
+  for (size_t axis = static_cast<size_t>(axes[0]); axis < sharding.placements.size(); ++axis) {
+    bool moving = std::find(axes.begin(), axes.end(), static_cast<int64_t>(axis)) != axes.end();
+    if (!moving && sharding.placements[axis].is_shard_of(dim)) return false;
+  }
+  return true;
+}
+
+uint32_t axis_bits(const std::vector<int64_t>& axes) {
+  uint32_t bits = 0;
+  for (int64_t axis : axes) bits |= 1U << axis;
+  return bits;
+}
+
+}  // namespace
+
+ConversionGraph::ConversionGraph(Shape shape, int64_t element_bytes, const DeviceMesh& mesh, MovePrice price)
+    : shape_(std::move(shape)), element_bytes_(element_bytes), mesh_(mesh), price_(std::move(price)) {}
+
+ConversionGraph::PlacementSet ConversionGraph::bit_of(const Placement& placement) {
+  auto found = std::find(placements_.begin(), placements_.end(), placement);
+  TPC_CHECK(found != placements_.end(), "placement {} was not added", to_string(placement));
+  return PlacementSet{1} << (found - placements_.begin());
+}
+
+ConversionGraph::State ConversionGraph::add(const TensorSharding& sharding) {
+  bool is_new = false;
+  for (const Placement& placement : sharding.placements) {
+    if (!placement.is_shard()) continue;
+    auto at = std::find(placements_.begin(), placements_.end(), placement);
+    if (at != placements_.end()) continue;
+    TPC_CHECK(placements_.size() < 63, "too many placements of one tensor");
+    placements_.push_back(placement);
+    is_new = true;
+  }
+  State state = intern(sharding);
+  if (!is_new) return state;
+  // A placement more to split by: what was found with fewer holds, since paths use those of their ends only, but the
+  // steps must be found anew, and states that canonical() made may have become nameable.
+  for (Node& node : states_) {
+    node.steps.reset();
+    node.placements = 0;
+    for (const Placement& placement : node.sharding.placements) {
+      if (!placement.is_shard()) continue;
+      bool named = std::find(placements_.begin(), placements_.end(), placement) != placements_.end();
+      node.placements |= named ? bit_of(placement) : PlacementSet{1} << 63;
+    }
+  }
+  return state;
+}
+
+ConversionGraph::State ConversionGraph::intern(const TensorSharding& sharding) {
+  auto [entry, is_new] = index_.try_emplace(sharding, static_cast<State>(states_.size()));
+  if (!is_new) return entry->second;
+  Node node;
+  node.sharding = sharding;
+  for (size_t axis = 0; axis < sharding.placements.size(); ++axis) {
+    const Placement& placement = sharding.placements[axis];
+    if (placement.is_partial() && placement.reduce == ReduceOp::kSum) node.partial_axes |= 1U << axis;
+    if (!placement.is_shard()) continue;
+    bool named = std::find(placements_.begin(), placements_.end(), placement) != placements_.end();
+    node.placements |= named ? bit_of(placement) : PlacementSet{1} << 63;
+  }
+  states_.push_back(std::move(node));
+  return entry->second;
+}
+
+const std::vector<ConversionGraph::Step>& ConversionGraph::steps_from(State state) {
+  if (!states_[position(state)].steps) {
+    std::vector<Step> steps;
+    size_t num_axes = mesh_.num_axes();
+    for (uint32_t subset = 1; subset < (1U << num_axes); ++subset) {
+      std::vector<int64_t> axes;
+      for (size_t axis = 0; axis < num_axes; ++axis) {
+        if ((subset >> axis) & 1U) axes.push_back(static_cast<int64_t>(axis));
+      }
+      add_steps(state, axes, steps);
+    }
+    states_[position(state)].steps = std::move(steps);
+  }
+  return *states_[position(state)].steps;
+}
+
+/// All axes of a move must share kind (and dimension), so that the group forms one contiguous order of blocks.
+void ConversionGraph::add_steps(State state, const std::vector<int64_t>& axes, std::vector<Step>& steps) {
+  const TensorSharding from = sharding(state);  // a copy: intern() may move the states
+  const Placement& first = from.placements[static_cast<size_t>(axes[0])];
+  for (int64_t axis : axes) {
+    const Placement& other = from.placements[static_cast<size_t>(axis)];
+    if (other.kind != first.kind || other.dim != first.dim || other.reduce != first.reduce) return;
+  }
+  if (first.is_shard() && !is_innermost(from, axes, first.dim)) return;
+  auto add = [&](MoveKind kind, const Placement& target) {
+    if (target.is_shard() && !is_innermost(from, axes, target.dim)) return;
+    Move move{kind, axes, from, from};
+    for (int64_t axis : axes) move.to.placements[static_cast<size_t>(axis)] = target;
+    if (move.to == from || why_illegal(shape_, move.to, mesh_)) return;
+    move.to = canonical(shape_, std::move(move.to), mesh_);
+    Step step;
+    step.to = intern(move.to);
+    step.cost = {price_(move, shape_, element_bytes_, mesh_), communicates(kind) ? 1 : 0, 1};
+    if (target.is_shard()) step.splits_by = bit_of(target);
+    if (target.is_partial()) step.makes_partial = axis_bits(axes);
+    step.move = std::move(move);
+    steps.push_back(std::move(step));
+  };
+  switch (first.kind) {
+    case Placement::Kind::kPartial:
+      add(MoveKind::kAllReduce, Placement::replicate());
+      for (size_t i = 0; i < placements_.size(); ++i) add(MoveKind::kReduceScatter, placements_[i]);
+      break;
+    case Placement::Kind::kReplicate:
+      for (size_t i = 0; i < placements_.size(); ++i) add(MoveKind::kSlice, placements_[i]);
+      add(MoveKind::kMask, Placement::partial());
+      break;
+    case Placement::Kind::kShard:
+      add(MoveKind::kAllGather, Placement::replicate());
+      for (size_t i = 0; i < placements_.size(); ++i) add(MoveKind::kAllToAll, placements_[i]);
+      add(MoveKind::kZeroPad, Placement::partial());
+      break;
+  }
+}
+
+std::map<ConversionGraph::State, ConversionGraph::Reached> ConversionGraph::search(State from, State to) {
+  PlacementSet allowed = states_[position(from)].placements | states_[position(to)].placements;
+  uint32_t partial = states_[position(to)].partial_axes;
+  std::map<State, Reached> best;
+  // Ordered by the sharding after the cost, so that ties do not depend on the order in which states were added.
+  auto later = [&](const std::pair<ConversionCost, State>& a, const std::pair<ConversionCost, State>& b) {
+    if (a.first != b.first) return a.first < b.first;
+    return a.second != b.second && sharding(a.second) < sharding(b.second);
+  };
+  std::set<std::pair<ConversionCost, State>, decltype(later)> open(later);
+  best[from] = {};
+  open.insert({ConversionCost{}, from});
+  while (!open.empty()) {
+    auto [cost, state] = *open.begin();
+    open.erase(open.begin());
+    if (state == to) return best;
+    for (const Step& step : steps_from(state)) {
+      if ((step.splits_by & ~allowed) != 0 || (step.makes_partial & ~partial) != 0) continue;
+      ConversionCost next = cost + step.cost;
+      auto found = best.find(step.to);
+      if (found != best.end() && found->second.cost <= next) continue;
+      if (found != best.end()) open.erase({found->second.cost, step.to});
+      open.insert({next, step.to});
+      best[step.to] = {next, state, &step};
+    }
+  }
+  TPC_UNREACHABLE("no conversion from {} to {} of {} on {}", to_string(sharding(from)), to_string(sharding(to)),
+                  to_string(shape_), to_string(mesh_));
+}
+
+ConversionCost ConversionGraph::cost(State from, State to) {
+  if (from == to) return {};
+  uint64_t key = (static_cast<uint64_t>(from) << 32) | static_cast<uint32_t>(to);
+  if (auto known = costs_.find(key); known != costs_.end()) return known->second;
+  ConversionCost cost = search(from, to).at(to).cost;
+  costs_.emplace(key, cost);
+  return cost;
+}
+
+std::vector<Move> ConversionGraph::path(State from, State to) {
+  std::vector<Move> moves;
+  if (from == to) return moves;
+  std::map<State, Reached> best = search(from, to);
+  for (State state = to; state != from; state = best.at(state).from) moves.push_back(best.at(state).step->move);
+  std::reverse(moves.begin(), moves.end());
+  return moves;
+}
+
+/// `from` first, then the targets, then mixtures of their placements axis by axis.
+std::vector<ConversionGraph::State> ConversionGraph::branching_states(State from, std::span<const State> targets) {
+  std::vector<State> states{from};
+  states.insert(states.end(), targets.begin(), targets.end());
+  std::vector<TensorSharding> mixtures{TensorSharding{}};
+  for (size_t axis = 0; axis < mesh_.num_axes(); ++axis) {
+    std::vector<Placement> choices{Placement::replicate()};
+    auto offer = [&](const Placement& placement) {
+      if (std::find(choices.begin(), choices.end(), placement) == choices.end()) choices.push_back(placement);
+    };
+    for (State target : targets) offer(sharding(target).placements[axis]);
+    offer(sharding(from).placements[axis]);
+    std::vector<TensorSharding> longer;
+    for (const TensorSharding& mixture : mixtures) {
+      for (const Placement& choice : choices) {
+        longer.push_back(mixture);
+        longer.back().placements.push_back(choice);
+      }
+    }
+    mixtures = std::move(longer);
+  }
+  for (TensorSharding& mixture : mixtures) {
+    if (why_illegal(shape_, mixture, mesh_) || canonical(shape_, mixture, mesh_) != mixture) continue;
+    // What reduces by maximum is made by ops only.
+    bool has_maximum = std::any_of(mixture.placements.begin(), mixture.placements.end(),
+                                   [](const Placement& p) { return p.is_partial() && p.reduce == ReduceOp::kMax; });
+    State state = intern(mixture);
+    if (!has_maximum && std::find(states.begin(), states.end(), state) == states.end()) states.push_back(state);
+  }
+  return states;
+}
+
+const ConversionGraph::Tree& ConversionGraph::tree(State from, std::span<const State> targets) {
+  std::vector<State> distinct;
+  for (State target : targets) {
+    if (target != from) distinct.push_back(target);
+  }
+  // In an order of their own, so that equal sets give equal trees.
+  std::sort(distinct.begin(), distinct.end(), [&](State a, State b) { return sharding(a) < sharding(b); });
+  distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
+  std::vector<State> key{from};
+  key.insert(key.end(), distinct.begin(), distinct.end());
+  if (auto known = trees_.find(key); known != trees_.end()) return known->second;
+  Tree made;
+  if (distinct.size() == 1 || distinct.size() > kMaxTargets) {
+    for (State target : distinct) {
+      made.cost += cost(from, target);
+      made.edges.emplace_back(from, target);
+    }
+  } else if (distinct.size() > 1) {
+    // trees[set][i]: the cheapest tree from branching state i to the targets of `set`.
+    std::vector<State> at = branching_states(from, distinct);
+    size_t num_sets = size_t{1} << distinct.size();
+    std::vector<std::vector<std::optional<Tree>>> trees(num_sets, std::vector<std::optional<Tree>>(at.size()));
+    auto offer = [](std::optional<Tree>& best, ConversionCost total, auto&& edges) {
+      if (!best || total < best->cost) best = Tree{total, edges()};
+    };
+    for (size_t t = 0; t < distinct.size(); ++t) {
+      for (size_t i = 0; i < at.size(); ++i) {
+        Tree& leaf = trees[size_t{1} << t][i].emplace();
+        if (at[i] == distinct[t]) continue;
+        leaf = {cost(at[i], distinct[t]), {{at[i], distinct[t]}}};
+      }
+    }
+    for (size_t set = 1; set < num_sets; ++set) {
+      if ((set & (set - 1)) == 0) continue;
+      std::vector<std::optional<Tree>> joined(at.size());
+      for (size_t i = 0; i < at.size(); ++i) {
+        for (size_t part = (set - 1) & set; part > 0; part = (part - 1) & set) {
+          const Tree& a = *trees[part][i];
+          const Tree& b = *trees[set & ~part][i];
+          offer(joined[i], a.cost + b.cost, [&] {
+            std::vector<Edge> edges = a.edges;
+            edges.insert(edges.end(), b.edges.begin(), b.edges.end());
+            return edges;
+          });
+        }
+      }
+      // Only the root matters for the whole set.
+      size_t num_roots = set + 1 == num_sets ? 1 : at.size();
+      for (size_t i = 0; i < num_roots; ++i) {
+        trees[set][i] = joined[i];
+        // No tree comes back to its root (which may be a maximum, that only an op makes).
+        for (size_t j = 1; j < at.size(); ++j) {
+          if (j == i) continue;
+          offer(trees[set][i], cost(at[i], at[j]) + joined[j]->cost, [&] {
+            std::vector<Edge> edges{{at[i], at[j]}};
+            edges.insert(edges.end(), joined[j]->edges.begin(), joined[j]->edges.end());
+            return edges;
+          });
+        }
+      }
+    }
+    made = std::move(*trees[num_sets - 1][0]);
+  }
+  return trees_.emplace(std::move(key), std::move(made)).first->second;
+}
+
+ConversionCost ConversionGraph::provide_cost(State from, std::span<const State> targets) {
+  return tree(from, targets).cost;
+}
+
+std::vector<ConversionGraph::Edge> ConversionGraph::provide(State from, std::span<const State> targets) {
+  return tree(from, targets).edges;
+}
+
+std::vector<Move> redistribute(const Shape& shape, const TensorSharding& from, const TensorSharding& to,
+                               const DeviceMesh& mesh) {
+  ConversionGraph graph(shape, 1, mesh, MovePrice());
+  ConversionGraph::State start = graph.add(from);
+  return graph.path(start, graph.add(to));
+}
+
+}  // namespace tpc

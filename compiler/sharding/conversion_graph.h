@@ -1,0 +1,117 @@
+/// Conversions of one tensor between shardings: shortest paths for one target, cheapest trees for several.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "compiler/sharding/move_price.h"
+
+namespace tpc {
+
+/// Compared in this order.
+struct ConversionCost {
+  int64_t price = 0;  ///< see MovePrice
+  int collectives = 0;
+  int moves = 0;
+
+  ConversionCost& operator+=(const ConversionCost& other) {
+    price += other.price;
+    collectives += other.collectives;
+    moves += other.moves;
+    return *this;
+  }
+  friend ConversionCost operator+(ConversionCost a, const ConversionCost& b) { return a += b; }
+  auto operator<=>(const ConversionCost&) const = default;
+};
+
+/// Nodes are shardings of the tensor, edges are moves; both are made as they are asked for. A path between two
+/// shardings passes through Replicate and the placements of either end (a detour over a third dimension is not tried).
+/// Axes with the same change move in one collective over their joint group.
+class ConversionGraph {
+ public:
+  /// Index of a sharding that was added.
+  using State = int;
+  /// From one state of a tree to the next.
+  using Edge = std::pair<State, State>;
+
+  ConversionGraph(Shape shape, int64_t element_bytes, const DeviceMesh& mesh, MovePrice price);
+
+  /// The sharding must be legal and canonical(). Adding it twice gives the same index.
+  State add(const TensorSharding& sharding);
+  const TensorSharding& sharding(State state) const { return states_[position(state)].sharding; }
+
+  /// Least price, then fewest collectives, then fewest moves. InternalError when there is no path (to a Partial(max)).
+  ConversionCost cost(State from, State to);
+  /// The moves of that path, ties broken in a fixed order; empty when from == to.
+  std::vector<Move> path(State from, State to);
+
+  /// Of the cheapest way to have all targets at once, a conversion that several share made once: a minimum Steiner
+  /// arborescence, branching at states whose placement on every axis is Replicate or that of `from` or of a target
+  /// (Dreyfus and Wagner, "The Steiner problem in graphs", 1971). More than kMaxTargets targets are converted each by
+  /// itself.
+  ConversionCost provide_cost(State from, std::span<const State> targets);
+  /// Its edges, each after the one that leads to it.
+  std::vector<Edge> provide(State from, std::span<const State> targets);
+
+  static constexpr size_t kMaxTargets = 6;
+
+ private:
+  /// One bit a distinct placement of the shardings that were added.
+  using PlacementSet = uint64_t;
+
+  struct Step {
+    State to = 0;
+    ConversionCost cost;
+    /// The placement that it splits by; none for a gather or reduction.
+    PlacementSet splits_by = 0;
+    /// Axes that it makes Partial: only a target that is Partial there wants that.
+    uint32_t makes_partial = 0;
+    Move move;
+  };
+  struct Node {
+    TensorSharding sharding;
+    PlacementSet placements = 0;
+    uint32_t partial_axes = 0;
+    std::optional<std::vector<Step>> steps;
+  };
+  struct Reached {
+    ConversionCost cost;
+    State from = -1;
+    const Step* step = nullptr;
+  };
+  struct Tree {
+    ConversionCost cost;
+    std::vector<Edge> edges;
+  };
+
+  static size_t position(State state) { return static_cast<size_t>(state); }
+  PlacementSet bit_of(const Placement& placement);
+  State intern(const TensorSharding& sharding);
+  const std::vector<Step>& steps_from(State state);
+  void add_steps(State state, const std::vector<int64_t>& axes, std::vector<Step>& steps);
+  /// Dijkstra from `from`, until `to` is reached.
+  std::map<State, Reached> search(State from, State to);
+  std::vector<State> branching_states(State from, std::span<const State> targets);
+  const Tree& tree(State from, std::span<const State> targets);
+
+  Shape shape_;
+  int64_t element_bytes_;
+  DeviceMesh mesh_;
+  MovePrice price_;
+  std::vector<Node> states_;
+  std::map<TensorSharding, State> index_;
+  std::vector<Placement> placements_;
+  std::unordered_map<uint64_t, ConversionCost> costs_;
+  std::map<std::vector<State>, Tree> trees_;
+};
+
+/// The cheapest sequence of moves from one sharding to another, by bytes received.
+std::vector<Move> redistribute(const Shape& shape, const TensorSharding& from, const TensorSharding& to,
+                               const DeviceMesh& mesh);
+
+}  // namespace tpc

@@ -1,0 +1,39 @@
+/// What a move costs: the quantity that conversions and strategies minimise.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "compiler/sharding/collective.h"
+
+namespace tpc {
+
+/// The link over which the ranks of a mesh axis talk.
+struct AxisLink {
+  std::string axis;  ///< as the user named it: "tp"
+  double bytes_per_second = 0;
+  double latency_seconds = 0;
+  bool operator==(const AxisLink&) const = default;
+};
+
+/// Without links: bytes that the fullest rank receives. With links: picoseconds, steps * latency + bytes / bandwidth,
+/// where a ring takes n - 1 steps (an all_reduce twice as many); a group over several axes goes at the pace of the
+/// slowest.
+class MovePrice {
+ public:
+  MovePrice() = default;
+  /// One link for every axis of the mesh that is asked about.
+  explicit MovePrice(std::vector<AxisLink> links) : links_(std::move(links)) {}
+
+  bool is_time() const { return !links_.empty(); }
+  /// 0 for local moves.
+  int64_t operator()(const Move& move, const Shape& shape, int64_t element_bytes, const DeviceMesh& mesh) const;
+
+  bool operator==(const MovePrice&) const = default;
+
+ private:
+  std::vector<AxisLink> links_;
+};
+
+}  // namespace tpc

@@ -1,0 +1,16 @@
+/// Strategy "search": the cheapest legal plan of the whole training step, with proof.
+///
+/// The step is a cost network (SearchNetwork), solved exactly by variable elimination (passes/solver); a checker that
+/// shares no code with the solver accepts the certificate before the plan is used.
+#pragma once
+
+#include "passes/strategies/strategy.h"
+
+namespace tpc {
+
+/// As SearchOptions::sub_axes ask, else where kv heads ask.
+DeviceMesh search_mesh(const Graph& graph, const DeviceMesh& mesh, const CompileOptions& options);
+
+ChosenShardings search_choose(const Graph& graph, const PassContext& context);
+
+}  // namespace tpc

@@ -1,0 +1,480 @@
+#include "passes/strategies/search_network.h"
+
+#include <algorithm>
+
+#include "compiler/core/check.h"
+#include "compiler/ops/op_def.h"
+
+namespace tpc {
+namespace {
+
+/// On several axes more concurrent forms than this are covered by one that gives them.
+constexpr size_t kMaxFormsOnSeveralAxes = 2;
+
+/// Digits of a cost: primary charge, secondary charge (46 bits), collectives (14 bits). A carry from a lower digit is
+/// harmless: it could only decide between plans that differ by less than a byte in 16,384 collectives.
+constexpr int kSecondaryShift = 14;
+constexpr int kPrimaryShift = 60;
+/// Larger weights leave no room for the secondary charge.
+constexpr int64_t kMostWeightWithSecondary = int64_t{1} << 14;
+
+}  // namespace
+
+SearchNetwork::SearchNetwork(const Graph& graph, const SearchSpace& space, const MovePrice& price)
+    : graph_(graph), space_(space), price_(price), producer_(producers(graph)) {
+  add_node_and_leaf_variables();
+  std::vector<std::vector<Use>> all_uses = uses(graph);
+  // First all forms that any value may have, then what they cost.
+  std::vector<std::pair<Side, UseSides>> sides;
+  sides.reserve(graph.values.size());
+  for (size_t v = 0; v < graph.values.size(); ++v) {
+    ValueId value{static_cast<int32_t>(v)};
+    Side made = side_of_made(value);
+    sides.emplace_back(made, made.meaning < 0 ? UseSides{} : sides_of(value, made, all_uses[v]));
+  }
+  for (size_t v = 0; v < graph.values.size(); ++v) {
+    if (sides[v].first.meaning >= 0) add_value(ValueId{static_cast<int32_t>(v)}, sides[v].first, sides[v].second);
+  }
+  for (const Node& node : graph.nodes) add_update_memory(node);
+}
+
+int SearchNetwork::add_variable(size_t num_labels) {
+  num_labels_.push_back(static_cast<int>(num_labels));
+  return static_cast<int>(num_labels_.size()) - 1;
+}
+
+int SearchNetwork::intern(LabelMeaning meaning) {
+  auto [entry, is_new] = meaning_index_.try_emplace(std::move(meaning), static_cast<int>(meanings_.size()));
+  if (is_new) meanings_.push_back(entry->first);
+  return entry->second;
+}
+
+int SearchNetwork::tensor_index(ValueId value) {
+  const TensorType& type = graph_.value(value).type;
+  int64_t bytes = byte_size(type.dtype);
+  auto [entry, is_new] = tensor_index_.try_emplace({type.shape, bytes}, static_cast<int>(tensors_.size()));
+  if (is_new) {
+    tensors_.push_back(
+        std::make_unique<Tensor>(Tensor{ConversionGraph(type.shape, bytes, graph_.mesh, price_), type.shape, bytes}));
+  }
+  return entry->second;
+}
+
+int64_t SearchNetwork::local_bytes(int index, State form) {
+  Tensor& of = tensor(index);
+  return num_elements(fullest_shape(of.shape, of.conversions.sharding(form), graph_.mesh)) * of.element_bytes;
+}
+
+bool SearchNetwork::gives_free(int index, State from, State to) {
+  if (from == to) return true;
+  const TensorSharding& target = tensor(index).conversions.sharding(to);
+  bool is_maximum = std::any_of(target.placements.begin(), target.placements.end(),
+                                [](const Placement& p) { return p.is_partial() && p.reduce == ReduceOp::kMax; });
+  return !is_maximum && tensor(index).conversions.cost(from, to).collectives == 0;
+}
+
+void SearchNetwork::add_node_and_leaf_variables() {
+  variable_of_node_.assign(graph_.nodes.size(), -1);
+  variable_of_leaf_.assign(graph_.values.size(), -1);
+  for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+    if (space_.kind(n) >= 0) {
+      variable_of_node_[n] = add_variable(space_.choices(space_.kind(n)).strategies.size());
+      continue;
+    }
+    for (ValueId result : graph_.nodes[n].results) {
+      int kind = space_.leaf_kind(result);
+      if (kind >= 0) variable_of_leaf_[result.position()] = add_variable(space_.at_rest(kind).size());
+    }
+  }
+}
+
+SearchNetwork::Side SearchNetwork::node_side(size_t n, ValueId value, bool is_result, size_t index) {
+  int of_tensor = tensor_index(value);
+  auto [entry, is_new] =
+      node_meanings_.try_emplace({space_.kind(n), is_result ? 1 : 0, static_cast<int>(index), of_tensor}, -1);
+  if (is_new) {
+    LabelMeaning meaning;
+    for (const NodeSharding& sharding : space_.choices(space_.kind(n)).shardings) {
+      const TensorSharding& form = is_result ? sharding.results[index] : sharding.operands[index];
+      meaning.forms.push_back({tensor(of_tensor).conversions.add(form)});
+    }
+    entry->second = intern(std::move(meaning));
+  }
+  return {variable_of_node_[n], entry->second};
+}
+
+SearchNetwork::Side SearchNetwork::fixed_side(ValueId value, const TensorSharding& sharding) {
+  int of_tensor = tensor_index(value);
+  return {-1, intern({{{tensor(of_tensor).conversions.add(sharding)}}})};
+}
+
+/// How the value is made, or lies at rest; meaning -1: no conversion of it costs anything.
+SearchNetwork::Side SearchNetwork::side_of_made(ValueId value) {
+  auto made_by = static_cast<size_t>(producer_[value.position()]);
+  const Node& node = graph_.nodes[made_by];
+  if (variable_of_leaf_[value.position()] >= 0) {
+    LabelMeaning meaning;
+    ConversionGraph& conversions = tensor(tensor_index(value)).conversions;
+    for (const TensorSharding& form : space_.at_rest(space_.leaf_kind(value)))
+      meaning.forms.push_back({conversions.add(form)});
+    return {variable_of_leaf_[value.position()], intern(std::move(meaning))};
+  }
+  if (variable_of_node_[made_by] < 0) return {};
+  auto result = std::find(node.results.begin(), node.results.end(), value) - node.results.begin();
+  return node_side(made_by, value, /*is_result=*/true, static_cast<size_t>(result));
+}
+
+SearchNetwork::Side SearchNetwork::side_of_operand(size_t n, size_t operand) {
+  const Node& node = graph_.nodes[n];
+  ValueId value = node.operands[operand];
+  if (node.op == OpKind::kOutput) return fixed_side(value, TensorSharding::replicated(graph_.mesh));
+  // What updates a leaf is wanted as the leaf lies; state lies as its update makes it.
+  if (node.op == OpKind::kUpdate) return operand == 1 ? side_of_made(node.operands[0]) : Side{};
+  return node_side(n, value, /*is_result=*/false, operand);
+}
+
+SearchNetwork::UseSides SearchNetwork::sides_of(ValueId value, const Side& made, const std::vector<Use>& uses) {
+  const Node& producer = graph_.nodes[static_cast<size_t>(producer_[value.position()])];
+  bool is_split = producer.phase == Phase::kForward && std::any_of(uses.begin(), uses.end(), [&](const Use& use) {
+                    return graph_.nodes[static_cast<size_t>(use.node)].phase == Phase::kBackward;
+                  });
+  UseSides sides;
+  for (const Use& use : uses) {
+    Side side = side_of_operand(static_cast<size_t>(use.node), static_cast<size_t>(use.operand));
+    if (side.meaning < 0 || side.variable == made.variable) continue;
+    Phase phase = graph_.nodes[static_cast<size_t>(use.node)].phase;
+    std::vector<Side>* group = &sides.early;
+    if (is_split && phase == Phase::kBackward) group = &sides.late;
+    if (is_split && phase == Phase::kOptimizer) group = &sides.rest;
+    if (std::find(group->begin(), group->end(), side) == group->end()) group->push_back(side);
+  }
+  return sides;
+}
+
+template <class ChargeOf>
+void SearchNetwork::add_factor(TableKind kind, int of_tensor, const std::vector<Side>& sides, ChargeOf&& charge) {
+  Factor factor;
+  std::vector<int> key{static_cast<int>(kind), of_tensor};
+  for (const Side& side : sides) {
+    if (side.variable >= 0) factor.scope.push_back(side.variable);
+    key.push_back(side.meaning);
+    key.push_back(side.variable >= 0 ? 1 : 0);
+  }
+  auto [entry, is_new] = table_index_.try_emplace(std::move(key), static_cast<int>(tables_.size()));
+  factor.table = entry->second;
+  if (is_new) {
+    Table& table = tables_.emplace_back();
+    size_t size = 1;
+    for (const Side& side : sides) {
+      size_t labels = meaning(side).forms.size();
+      if (side.variable >= 0) table.sizes.push_back(static_cast<int>(labels));
+      size *= labels;
+    }
+    std::vector<size_t> labels(sides.size(), 0);
+    for (size_t i = 0; i < size; ++i) {
+      std::optional<Charge> entry_charge = charge(labels);
+      table.entries.push_back(entry_charge.value_or(Charge{}));
+      table.is_legal.push_back(entry_charge.has_value());
+      for (size_t s = sides.size(); s > 0; --s) {
+        if (++labels[s - 1] < meaning(sides[s - 1]).forms.size()) break;
+        labels[s - 1] = 0;
+      }
+    }
+  }
+  const Table& table = tables_[static_cast<size_t>(factor.table)];
+  bool says_something = std::any_of(table.entries.begin(), table.entries.end(),
+                                    [](const Charge& entry_charge) { return entry_charge != Charge{}; }) ||
+                        std::any_of(table.is_legal.begin(), table.is_legal.end(), [](bool legal) { return !legal; });
+  if (says_something) factors_.push_back(std::move(factor));
+}
+
+/// Drops sets that another one betters: it serves all that they serve, and costs no more from any form made, whatever
+/// is made along with it.
+void SearchNetwork::drop_dominated(int of_tensor, const std::vector<State>& wanted, const std::vector<State>& from,
+                                   const std::vector<State>& along, std::vector<std::vector<State>>& sets) {
+  struct Row {
+    std::vector<bool> serves;
+    std::vector<Charge> costs;
+  };
+  std::vector<Row> rows;
+  for (const std::vector<State>& set : sets) {
+    Row row;
+    for (State form : wanted) {
+      row.serves.push_back(
+          std::any_of(set.begin(), set.end(), [&](State has) { return gives_free(of_tensor, has, form); }));
+    }
+    std::vector<State> targets = set;
+    for (State source : from) {
+      row.costs.push_back(provide_charge(of_tensor, source, targets));
+      for (State other : along) {
+        targets.push_back(other);
+        row.costs.push_back(provide_charge(of_tensor, source, targets));
+        targets.pop_back();
+      }
+    }
+    rows.push_back(std::move(row));
+  }
+  auto betters = [&](size_t a, size_t b) {
+    for (size_t w = 0; w < wanted.size(); ++w) {
+      if (rows[b].serves[w] && !rows[a].serves[w]) return false;
+    }
+    bool is_cheaper = false;
+    for (size_t c = 0; c < rows[a].costs.size(); ++c) {
+      const Charge& of_a = rows[a].costs[c];
+      const Charge& of_b = rows[b].costs[c];
+      if (of_a > of_b) return false;
+      is_cheaper = is_cheaper || of_a < of_b;
+    }
+    return is_cheaper || rows[a].serves != rows[b].serves || a < b;
+  };
+  std::vector<std::vector<State>> kept;
+  for (size_t b = 0; b < sets.size(); ++b) {
+    bool is_dominated = false;
+    for (size_t a = 0; a < sets.size() && !is_dominated; ++a) is_dominated = a != b && betters(a, b);
+    if (!is_dominated) kept.push_back(std::move(sets[b]));
+  }
+  sets = std::move(kept);
+}
+
+Charge SearchNetwork::provide_charge(int of_tensor, State from, const std::vector<State>& targets) {
+  ConversionCost cost = tensor(of_tensor).conversions.provide_cost(from, targets);
+  return {cost.price, 0, cost.collectives};
+}
+
+std::vector<SearchNetwork::State> SearchNetwork::all_forms(const Side& side) const {
+  std::vector<State> forms;
+  for (const std::vector<State>& of_label : meaning(side).forms)
+    forms.insert(forms.end(), of_label.begin(), of_label.end());
+  std::sort(forms.begin(), forms.end());
+  forms.erase(std::unique(forms.begin(), forms.end()), forms.end());
+  return forms;
+}
+
+/// The form sets that serve these uses, as labels of a variable of their own; they are made of the forms of `from`, and
+/// along with one of `along`.
+std::vector<SearchNetwork::Side> SearchNetwork::gathered(int of_tensor, const std::vector<Side>& uses,
+                                                         const std::vector<Side>& from,
+                                                         const std::vector<Side>& along) {
+  if (uses.size() <= 1) return uses;
+  std::vector<int> key{of_tensor};
+  for (const Side& side : uses) key.push_back(side.meaning);
+  std::sort(key.begin() + 1, key.end());
+  key.erase(std::unique(key.begin() + 1, key.end()), key.end());
+  for (const std::vector<Side>* others : {&from, &along}) {
+    key.push_back(-1);
+    for (const Side& side : *others) key.push_back(side.meaning);
+  }
+  auto [entry, is_new] = shared_meanings_.try_emplace(std::move(key), -1);
+  if (is_new) {
+    std::vector<State> wanted;
+    for (const Side& side : uses) {
+      for (State form : all_forms(side)) wanted.push_back(form);
+    }
+    std::sort(wanted.begin(), wanted.end());
+    wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
+    // Antichains, grown form by form.
+    size_t most = graph_.mesh.num_axes() == 1 ? wanted.size() : kMaxFormsOnSeveralAxes;
+    LabelMeaning sets;
+    auto grow = [&](auto&& self, size_t next, std::vector<State>& chosen) -> void {
+      if (!chosen.empty()) sets.forms.push_back(chosen);
+      if (chosen.size() == most) return;
+      for (size_t i = next; i < wanted.size(); ++i) {
+        bool is_free = std::any_of(chosen.begin(), chosen.end(), [&](State form) {
+          return gives_free(of_tensor, form, wanted[i]) || gives_free(of_tensor, wanted[i], form);
+        });
+        if (is_free) continue;
+        chosen.push_back(wanted[i]);
+        self(self, i + 1, chosen);
+        chosen.pop_back();
+      }
+    };
+    std::vector<State> chosen;
+    grow(grow, 0, chosen);
+    std::vector<State> sources;
+    for (const Side& side : from) {
+      for (State form : all_forms(side)) sources.push_back(form);
+    }
+    std::vector<State> others;
+    for (const Side& side : along) others = all_forms(side);
+    drop_dominated(of_tensor, wanted, sources, others, sets.forms);
+    entry->second = intern(std::move(sets));
+  }
+  Side set{add_variable(meanings_[static_cast<size_t>(entry->second)].forms.size()), entry->second};
+  for (const Side& use : uses) {
+    add_factor(TableKind::kServe, of_tensor, {set, use}, [&](const std::vector<size_t>& labels) {
+      const std::vector<State>& made = meaning(set).forms[labels[0]];
+      State form = meaning(use).forms[labels[1]][0];
+      bool served = std::any_of(made.begin(), made.end(), [&](State has) { return gives_free(of_tensor, has, form); });
+      return served ? std::optional(Charge{}) : std::nullopt;
+    });
+  }
+  return {set};
+}
+
+/// Forms in which a value may wait for backward.
+SearchNetwork::Side SearchNetwork::kept_side(int of_tensor, const Side& made, const UseSides& uses, bool is_leaf) {
+  std::vector<State> forms;
+  auto offer = [&](const Side& side) {
+    for (const std::vector<State>& of_label : meaning(side).forms) {
+      for (State form : of_label) {
+        bool is_partial = tensor(of_tensor).conversions.sharding(form).has_partial();
+        if (!is_partial && std::find(forms.begin(), forms.end(), form) == forms.end()) forms.push_back(form);
+      }
+    }
+  };
+  if (!is_leaf) offer(made);
+  for (const Side& side : uses.early) offer(side);
+  if (!is_leaf) {
+    for (const Side& side : uses.late) offer(side);
+  }
+  LabelMeaning kept;
+  if (is_leaf) kept.forms.emplace_back();
+  for (State form : forms) kept.forms.push_back({form});
+  int id = intern(std::move(kept));
+  return {add_variable(meanings_[static_cast<size_t>(id)].forms.size()), id};
+}
+
+void SearchNetwork::add_value(ValueId value, const Side& made, const UseSides& sides) {
+  int of_tensor = tensor_index(value);
+  bool is_leaf = variable_of_leaf_[value.position()] >= 0;
+  if (is_leaf) {
+    add_factor(TableKind::kSize, of_tensor, {made}, [&](const std::vector<size_t>& labels) {
+      return std::optional(Charge{0, local_bytes(of_tensor, meaning(made).forms[labels[0]][0]), 0});
+    });
+  }
+  auto charge_of = [&](State from, const std::vector<State>& targets) {
+    return provide_charge(of_tensor, from, targets);
+  };
+  auto forms_of = [&](const Side& side, size_t label) -> const std::vector<State>& {
+    return meaning(side).forms[label];
+  };
+  for (const std::vector<Side>* group : {&sides.early, &sides.rest}) {
+    if (group == &sides.early && !sides.late.empty()) continue;
+    std::vector<Side> wanted = gathered(of_tensor, *group, {made}, {});
+    if (wanted.empty()) continue;
+    add_factor(TableKind::kProvide, of_tensor, {made, wanted[0]}, [&](const std::vector<size_t>& labels) {
+      return std::optional(charge_of(forms_of(made, labels[0])[0], forms_of(wanted[0], labels[1])));
+    });
+  }
+  if (sides.late.empty()) return;
+
+  Side kept = kept_side(of_tensor, made, sides, is_leaf);
+  kept_.push_back({value, kept});
+  add_factor(TableKind::kSize, of_tensor, {kept}, [&](const std::vector<size_t>& labels) {
+    const std::vector<State>& forms = forms_of(kept, labels[0]);
+    return std::optional(Charge{0, forms.empty() ? 0 : local_bytes(of_tensor, forms[0]), 0});
+  });
+  std::vector<Side> early{made, kept};
+  for (const Side& side : gathered(of_tensor, sides.early, {made}, {kept})) early.push_back(side);
+  add_factor(TableKind::kKeep, of_tensor, early, [&](const std::vector<size_t>& labels) {
+    std::vector<State> targets = forms_of(kept, labels[1]);
+    if (early.size() > 2) {
+      const std::vector<State>& used = forms_of(early[2], labels[2]);
+      targets.insert(targets.end(), used.begin(), used.end());
+    }
+    return std::optional(charge_of(forms_of(made, labels[0])[0], targets));
+  });
+  std::vector<Side> sources{kept};
+  if (is_leaf) sources.push_back(made);
+  std::vector<Side> late{kept, gathered(of_tensor, sides.late, sources, {})[0]};
+  if (is_leaf) late.push_back(made);
+  add_factor(TableKind::kLate, of_tensor, late, [&](const std::vector<size_t>& labels) {
+    const std::vector<State>& forms = forms_of(kept, labels[0]);
+    State from = forms.empty() ? forms_of(made, labels[2])[0] : forms[0];
+    return std::optional(charge_of(from, forms_of(late[1], labels[1])));
+  });
+}
+
+/// Gradients and states lie as their update wants them.
+void SearchNetwork::add_update_memory(const Node& node) {
+  if (node.op != OpKind::kUpdate) return;
+  // Each update node is charged for one of the update's operands: the state, or of a parameter the gradient.
+  auto maker = static_cast<size_t>(producer_[node.operands[1].position()]);
+  const Node& update = graph_.nodes[maker];
+  bool is_parameter = variable_of_leaf_[node.operands[0].position()] >= 0;
+  for (size_t i = 0; i < update.operands.size(); ++i) {
+    ValueId operand = update.operands[i];
+    const Node& source = graph_.nodes[static_cast<size_t>(producer_[operand.position()])];
+    bool counts = is_parameter ? source.phase == Phase::kBackward : operand == node.operands[0];
+    if (!counts) continue;
+    int of_tensor = tensor_index(operand);
+    Side side = node_side(maker, operand, /*is_result=*/false, i);
+    add_factor(TableKind::kSize, of_tensor, {side}, [&](const std::vector<size_t>& labels) {
+      return std::optional(Charge{0, local_bytes(of_tensor, meaning(side).forms[labels[0]][0]), 0});
+    });
+  }
+}
+
+CostNetwork SearchNetwork::network(ChargeOrder order) const {
+  CostNetwork network;
+  for (int labels : num_labels_) network.add_variable(labels);
+  std::vector<int> table_of;
+  for (const Table& table : tables_) {
+    std::vector<Cost> entries;
+    entries.reserve(table.entries.size());
+    for (size_t i = 0; i < table.entries.size(); ++i) {
+      const Charge& charge = table.entries[i];
+      Cost cost = Cost{order.price_weight} * charge.price + Cost{order.memory_weight} * charge.memory;
+      if (std::max(order.price_weight, order.memory_weight) < kMostWeightWithSecondary) {
+        Cost secondary = order.price_weight == 0 ? charge.price : charge.memory;
+        cost = (cost << (kPrimaryShift - kSecondaryShift)) + secondary;
+      }
+      cost = (cost << kSecondaryShift) + charge.collectives;
+      entries.push_back(table.is_legal[i] ? cost : kInfeasible);
+    }
+    table_of.push_back(network.add_table(table.sizes, std::move(entries)));
+  }
+  for (const Factor& factor : factors_) network.add_factor(factor.scope, table_of[static_cast<size_t>(factor.table)]);
+  return network;
+}
+
+size_t SearchNetwork::offset(const Factor& factor, std::span<const int> assignment) const {
+  const Table& table = tables_[static_cast<size_t>(factor.table)];
+  size_t at = 0;
+  for (size_t i = 0; i < factor.scope.size(); ++i) {
+    at = at * static_cast<size_t>(table.sizes[i]) +
+         static_cast<size_t>(assignment[static_cast<size_t>(factor.scope[i])]);
+  }
+  return at;
+}
+
+Charge SearchNetwork::charge(std::span<const int> assignment) const {
+  Charge total;
+  for (const Factor& factor : factors_)
+    total += tables_[static_cast<size_t>(factor.table)].entries[offset(factor, assignment)];
+  return total;
+}
+
+int64_t SearchNetwork::num_choices() const {
+  int64_t count = 0;
+  for (int labels : num_labels_) count += labels;
+  return count;
+}
+
+ChosenShardings SearchNetwork::decode(std::span<const int> assignment) const {
+  ChosenShardings chosen;
+  chosen.nodes.resize(graph_.nodes.size());
+  chosen.leaves.resize(graph_.values.size());
+  chosen.kept.resize(graph_.values.size());
+  auto label = [&](int variable) { return static_cast<size_t>(assignment[static_cast<size_t>(variable)]); };
+  for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+    if (variable_of_node_[n] >= 0) {
+      chosen.nodes[n] = space_.choices(space_.kind(n)).strategies[label(variable_of_node_[n])];
+    }
+  }
+  for (size_t v = 0; v < graph_.values.size(); ++v) {
+    if (variable_of_leaf_[v] < 0) continue;
+    ValueId leaf{static_cast<int32_t>(v)};
+    chosen.leaves[v] = space_.at_rest(space_.leaf_kind(leaf))[label(variable_of_leaf_[v])];
+  }
+  for (const Kept& kept : kept_) {
+    const std::vector<State>& forms = meaning(kept.side).forms[label(kept.side.variable)];
+    const Tensor& of = *tensors_[static_cast<size_t>(
+        tensor_index_.at({graph_.value(kept.value).type.shape, byte_size(graph_.value(kept.value).type.dtype)}))];
+    chosen.kept[kept.value.position()] =
+        forms.empty() ? chosen.leaves[kept.value.position()] : std::optional(of.conversions.sharding(forms[0]));
+  }
+  return chosen;
+}
+
+}  // namespace tpc

@@ -1,0 +1,131 @@
+#include "passes/strategies/search_refusal.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "compiler/core/check.h"
+
+namespace tpc {
+namespace {
+
+/// A name of SearchOptions::no_split, or the pointer of an annotation (all copies of a repeated layer share it).
+struct Wish {
+  bool is_annotation = false;
+  std::string text;
+};
+
+class WishSets {
+ public:
+  WishSets(const Graph& graph, const NodeRules& rules, const SearchOptions& options)
+      : graph_(graph), rules_(rules), options_(options) {
+    for (const std::string& name : options.no_split) add({false, name});
+    for (const Node& node : graph.nodes) {
+      if (!node.annotation.empty()) add({true, node.annotation.pointer});
+    }
+  }
+
+  /// Smallest first: one wish, then two, then whatever is left when wishes are dropped one by one. Empty when even no
+  /// wish can be met.
+  std::vector<Wish> smallest_contradiction() const {
+    if (!holds({})) return {};
+    for (const Wish& wish : wishes_) {
+      if (!holds({wish})) return {wish};
+    }
+    for (size_t i = 0; i < wishes_.size(); ++i) {
+      for (size_t j = i + 1; j < wishes_.size(); ++j) {
+        if (!holds({wishes_[i], wishes_[j]})) return {wishes_[i], wishes_[j]};
+      }
+    }
+    std::vector<Wish> needed = wishes_;
+    for (size_t i = needed.size(); i > 0; --i) {
+      std::vector<Wish> fewer = needed;
+      fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i) - 1);
+      if (!holds(fewer)) needed = std::move(fewer);
+    }
+    return needed;
+  }
+
+ private:
+  void add(Wish wish) {
+    bool known = std::any_of(wishes_.begin(), wishes_.end(), [&](const Wish& other) {
+      return other.is_annotation == wish.is_annotation && other.text == wish.text;
+    });
+    if (!known) wishes_.push_back(std::move(wish));
+  }
+
+  bool holds(const std::vector<Wish>& kept) const {
+    Graph graph = graph_;
+    SearchOptions options = options_;
+    options.no_split.clear();
+    auto is_kept = [&](const std::string& pointer) {
+      return std::any_of(kept.begin(), kept.end(),
+                         [&](const Wish& wish) { return wish.is_annotation && wish.text == pointer; });
+    };
+    for (Node& node : graph.nodes) {
+      if (!is_kept(node.annotation.pointer)) node.annotation = {};
+    }
+    for (const Wish& wish : kept) {
+      if (!wish.is_annotation) options.no_split.push_back(wish.text);
+    }
+    SearchSpace space(graph, rules_, options);
+    return space.empty_nodes().empty() && space.empty_leaves().empty();
+  }
+
+  const Graph& graph_;
+  const NodeRules& rules_;
+  const SearchOptions& options_;
+  std::vector<Wish> wishes_;
+};
+
+/// What the node's tensors could be split by, if they were large enough.
+std::string sizes_text(const Graph& graph, const Node& node) {
+  std::vector<std::string> sizes;
+  for (ValueId id : node.operands) {
+    const Value& value = graph.value(id);
+    for (size_t dim = 0; dim < value.type.shape.size(); ++dim) {
+      std::string text = fmt::format("{} {}", dim_name(value, static_cast<int64_t>(dim)), value.type.shape[dim]);
+      if (std::find(sizes.begin(), sizes.end(), text) == sizes.end()) sizes.push_back(std::move(text));
+    }
+  }
+  return fmt::format("{}", fmt::join(sizes, ", "));
+}
+
+}  // namespace
+
+void refuse(const Graph& graph, const NodeRules& rules, const SearchOptions& options, const SearchSpace& space) {
+  std::vector<Wish> wishes = WishSets(graph, rules, options).smallest_contradiction();
+  std::string what;
+  SourceLoc loc{graph.source_file, ""};
+  if (!space.empty_nodes().empty()) {
+    const Node& node = graph.nodes[space.empty_nodes().front()];
+    loc = graph.loc(node);
+    what = fmt::format("the work of \"{}\" ({}, {}) cannot be shared by all axes of {}", node.layer, op_name(node.op),
+                       to_string(node.phase), to_string(graph.mesh));
+    if (wishes.empty()) {
+      throw UserError(loc, fmt::format("{}: no dimension is large enough for it ({}); use fewer ranks", what,
+                                       sizes_text(graph, node)));
+    }
+  } else {
+    what = fmt::format("\"{}\" has no place to lie", graph.value(space.empty_leaves().front()).name);
+  }
+  std::vector<std::string> names;
+  std::vector<Note> notes;
+  for (const Wish& wish : wishes) {
+    if (!wish.is_annotation) {
+      names.push_back("--no-split " + wish.text);
+      continue;
+    }
+    auto pinned = std::find_if(graph.nodes.begin(), graph.nodes.end(),
+                               [&](const Node& node) { return node.annotation.pointer == wish.text; });
+    names.push_back(fmt::format("the pin of \"{}\"", pinned->layer));
+    notes.push_back({{graph.source_file, wish.text}, "the pin is here"});
+  }
+  throw UserError(Diagnostic{Severity::kError, loc,
+                             fmt::format("{}: {} cannot hold{}; drop {}", what, fmt::join(names, " and "),
+                                         names.size() == 1 ? " here" : " together", names.size() == 1 ? "it" : "one"),
+                             std::move(notes)});
+}
+
+}  // namespace tpc

@@ -1,0 +1,117 @@
+#include "passes/strategies/search_solution.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "compiler/core/check.h"
+#include "passes/solver/elimination.h"
+
+namespace tpc {
+namespace {
+
+/// Prices of memory are rational, in thousandths.
+constexpr int64_t kPriceScale = 1000;
+
+constexpr ChargeOrder kCheapest{1, 0};
+constexpr ChargeOrder kSmallest{0, 1};
+
+SearchSolution solved(const SearchNetwork& source, ChargeOrder order) {
+  CostNetwork network = source.network(order);
+  Solution solution = solve(network);
+  if (solution.status == SolveStatus::kTooLarge) {
+    throw UserError(SourceLoc{},
+                    "the choices of this model on this mesh are too many for an exact search; keep the "
+                    "roles of dp and tp (no --free-axes), or forbid splits with --no-split");
+  }
+  TPC_CHECK(solution.status == SolveStatus::kOptimal, "the search network has no assignment");
+  if (auto flaw = refute(solution.certificate, network, solution.assignment))
+    TPC_UNREACHABLE("the certificate of the search is refuted: {}", *flaw);
+  SearchSolution result;
+  result.charge = source.charge(solution.assignment);
+  result.price_bound = result.charge.price;
+  result.assignment = std::move(solution.assignment);
+  return result;
+}
+
+/// Weights under which both corners cost the same: what lies below the line between them is found with these.
+ChargeOrder order_between(const SearchSolution& cheap, const SearchSolution& small) {
+  int64_t price = small.charge.price - cheap.charge.price;
+  int64_t memory = cheap.charge.memory - small.charge.memory;
+  int64_t divisor = std::gcd(price, memory);
+  price /= divisor;
+  memory /= divisor;
+  // Weights of 30 bits keep the weighted sum within its digits; rounded, they are some line all the same.
+  while (std::max(price, memory) >= (int64_t{1} << 30)) {
+    price = (price + 1) / 2;
+    memory = (memory + 1) / 2;
+  }
+  return {memory, price};
+}
+
+Cost weighted(const Charge& charge, ChargeOrder order) {
+  return Cost{order.price_weight} * charge.price + Cost{order.memory_weight} * charge.memory;
+}
+
+/// The least price that a plan within `limit` can have, given that no plan costs less than `least` under `order`.
+int64_t price_bound(Cost least, ChargeOrder order, int64_t limit) {
+  Cost rest = least - Cost{order.memory_weight} * limit;
+  if (rest <= 0) return 0;
+  return static_cast<int64_t>((rest + order.price_weight - 1) / order.price_weight);
+}
+
+}  // namespace
+
+SearchSolution solve_within_memory(const SearchNetwork& network, const SearchOptions& options) {
+  ChargeOrder asked = kCheapest;
+  if (options.memory_price > 0)
+    asked = {kPriceScale, std::llround(options.memory_price * static_cast<double>(kPriceScale))};
+  SearchSolution cheap = solved(network, asked);
+  if (options.memory_limit == 0 || cheap.charge.memory <= options.memory_limit) return cheap;
+  SearchSolution small = solved(network, kSmallest);
+  if (small.charge.memory > options.memory_limit) return small;
+  int64_t bound = cheap.price_bound;
+  while (true) {
+    ChargeOrder order = order_between(cheap, small);
+    SearchSolution next = solved(network, order);
+    bound = std::max(bound, price_bound(weighted(next.charge, order), order, options.memory_limit));
+    bool is_below =
+        weighted(next.charge, order) < std::min(weighted(cheap.charge, order), weighted(small.charge, order));
+    if (!is_below) break;
+    (next.charge.memory <= options.memory_limit ? small : cheap) = std::move(next);
+  }
+  small.price_bound = std::min(bound, small.charge.price);
+  return small;
+}
+
+std::vector<SearchSolution> price_memory_front(const SearchNetwork& network, size_t most) {
+  std::vector<SearchSolution> corners{solved(network, kSmallest)};
+  SearchSolution cheap = solved(network, kCheapest);
+  if (cheap.charge.memory == corners[0].charge.memory) return {cheap};
+  corners.push_back(std::move(cheap));
+  // Widest gaps first, so that a cut front still shows its shape.
+  std::vector<bool> is_closed{false};
+  while (corners.size() < most) {
+    size_t widest = corners.size();
+    for (size_t i = 0; i + 1 < corners.size(); ++i) {
+      auto gap = [&](size_t at) { return corners[at + 1].charge.memory - corners[at].charge.memory; };
+      if (!is_closed[i] && (widest == corners.size() || gap(i) > gap(widest))) widest = i;
+    }
+    if (widest == corners.size()) break;
+    ChargeOrder order = order_between(corners[widest + 1], corners[widest]);
+    SearchSolution next = solved(network, order);
+    Cost line = std::min(weighted(corners[widest].charge, order), weighted(corners[widest + 1].charge, order));
+    if (weighted(next.charge, order) >= line) {
+      is_closed[widest] = true;
+      continue;
+    }
+    auto at = static_cast<std::ptrdiff_t>(widest) + 1;
+    corners.insert(corners.begin() + at, std::move(next));
+    is_closed.insert(is_closed.begin() + at, false);
+  }
+  return corners;
+}
+
+}  // namespace tpc

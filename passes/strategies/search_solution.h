@@ -1,0 +1,29 @@
+/// Solving a search network: the cheapest plan, the cheapest within a limit on memory, and the front of both.
+#pragma once
+
+#include <vector>
+
+#include "passes/pass.h"
+#include "passes/strategies/search_network.h"
+
+namespace tpc {
+
+struct SearchSolution {
+  std::vector<int> assignment;
+  Charge charge;
+  /// No assignment within the limit has a lower price.
+  int64_t price_bound = 0;
+};
+
+/// Least price * 1000 + memory_price * 1000 * memory, then least memory, then fewest collectives. Every optimum that it
+/// uses comes with a certificate that a separate checker has accepted.
+///
+/// With a memory limit: the cheapest assignment within it that is the optimum for some price of memory (a corner of the
+/// convex hull of price against memory), and the bound that the neighbouring corner gives. UserError when the smallest
+/// plan is larger than the limit, or when the space is too large for an exact answer.
+SearchSolution solve_within_memory(const SearchNetwork& network, const SearchOptions& options);
+
+/// The corners of the convex hull of price against memory, by increasing memory; at most `most` of them.
+std::vector<SearchSolution> price_memory_front(const SearchNetwork& network, size_t most);
+
+}  // namespace tpc

@@ -1,0 +1,88 @@
+#include "passes/strategies/zero.h"
+
+#include "compiler/core/check.h"
+#include "compiler/ops/op_def.h"
+
+namespace tpc {
+namespace {
+
+class DataSplitter {
+ public:
+  DataSplitter(const Graph& graph, int stage, ChosenShardings& chosen, size_t axis)
+      : graph_(graph), stage_(stage), chosen_(chosen), axis_(axis) {}
+
+  void run() {
+    std::vector<int64_t> split_by(graph_.values.size(), -1);  // of gradients, by dimension
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      const Node& node = graph_.nodes[i];
+      if (node.op == OpKind::kAdamW || node.op == OpKind::kSgd) split_by[node.operands[1].position()] = split_update(i);
+    }
+    // The norm takes its squares of the same blocks.
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      const Node& node = graph_.nodes[i];
+      if (node.op != OpKind::kSumSquares || node.phase != Phase::kOptimizer) continue;
+      int64_t dim = split_by[node.operands[0].position()];
+      if (dim >= 0) chosen_.nodes[i][axis_] = along(i, dim);
+    }
+  }
+
+ private:
+  ShardingRule rule(const Node& node) const {
+    std::vector<TensorType> operands = operand_types(graph_, node);
+    std::vector<TensorType> results = result_types(graph_, node);
+    return op_def(node.op).sharding_rule({node.attributes, operands, results});
+  }
+
+  Strategy along(size_t node, int64_t dim) const {
+    ShardingRule its_rule = rule(graph_.nodes[node]);
+    for (size_t f = 0; f < its_rule.factors.size(); ++f) {
+      const std::optional<Factor::Use>& use = its_rule.factors[f].operands[0];
+      if (use && use->dim == dim) return Strategy::factor(static_cast<int>(f));
+    }
+    TPC_UNREACHABLE("{} has no factor of dimension {}", op_name(graph_.nodes[node].op), dim);
+  }
+
+  /// The dimension along which the update is split now; -1 when there is none.
+  int64_t split_update(size_t index) {
+    const Node& node = graph_.nodes[index];
+    std::vector<Shape> operands = operand_shapes(graph_, node);
+    std::vector<Shape> results = result_shapes(graph_, node);
+    ShardingRule its_rule = rule(node);
+    NodeSharding now = node_sharding(its_rule, chosen_.nodes[index], operands, results, graph_.mesh);
+    const Shape& shape = operands[0];
+    int64_t best = -1;
+    for (size_t dim = 0; dim < shape.size(); ++dim) {
+      bool taken = false;
+      for (const Placement& placement : now.operands[0].placements) {
+        taken = taken || placement.is_shard_of(static_cast<int64_t>(dim));
+      }
+      bool larger = best < 0 || shape[dim] > shape[static_cast<size_t>(best)];
+      if (!taken && larger && shape[dim] >= graph_.mesh.axis_size(axis_)) best = static_cast<int64_t>(dim);
+    }
+    if (best < 0) return -1;
+    chosen_.nodes[index][axis_] = along(index, best);
+    if (stage_ == 3) {
+      TensorSharding at_rest =
+          node_sharding(its_rule, chosen_.nodes[index], operands, results, graph_.mesh).operands[0];
+      chosen_.leaves[node.operands[0].position()] = at_rest;
+      chosen_.kept[node.operands[0].position()] = at_rest;
+    }
+    return best;
+  }
+
+  const Graph& graph_;
+  int stage_;
+  ChosenShardings& chosen_;
+  size_t axis_;
+};
+
+}  // namespace
+
+void split_over_data(const Graph& graph, int stage, ChosenShardings& chosen) {
+  if (stage == 0) return;
+  for (size_t axis = 0; axis < graph.mesh.num_axes(); ++axis) {
+    if (user_axis(graph.mesh.axes()[axis].name) == "dp") DataSplitter(graph, stage, chosen, axis).run();
+  }
+}
+
+}  // namespace tpc
