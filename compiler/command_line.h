@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "compiler/sharding/device_mesh.h"
+#include "passes/pass.h"
 
 namespace tpc {
 
@@ -31,6 +32,14 @@ struct ShardCommand {
   std::map<std::string, int64_t> dims;
   std::string strategy = "megatron";
   bool sequence_parallel = false;
+  int zero_stage = 0;
+  SearchOptions search;
+  /// Bytes that a rank's arena may have; 0: no limit.
+  int64_t memory_bytes = 0;
+  std::string cluster_path;  ///< "" none
+  bool by_time = false;      ///< --objective time
+  bool compares = false;
+  bool shows_front = false;
   std::string output_path;  ///< "" none, "-" standard output
   std::optional<int64_t> rank;
   std::vector<std::string> print_after;
@@ -45,12 +54,17 @@ struct ReportCommand {
   bool all_collectives = false;
 };
 
+struct ExplainCommand {
+  std::string plan_path;
+  std::string layer;
+};
+
 /// Text that is wanted instead of work: help, version, a generated page of docs/.
 struct TextCommand {
   std::string text;
 };
 
-using Command = std::variant<ShardCommand, ReportCommand, TextCommand>;
+using Command = std::variant<ShardCommand, ReportCommand, ExplainCommand, TextCommand>;
 
 /// Throws UsageError: an unknown flag names the nearest, a value out of range the values allowed.
 Command parse_command_line(int argc, const char* const* argv);

@@ -2,15 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
-
 #include "compiler/core/check.h"
 #include "compiler/core/diagnostic_renderer.h"
+#include "compiler/core/input_file.h"
 #include "compiler/core/output_file.h"
+#include "compiler/frontend/cluster.h"
 #include "compiler/frontend/model.h"
 #include "compiler/ir/printer.h"
 #include "compiler/plan/model_words.h"
@@ -18,6 +14,8 @@
 #include "compiler/plan/plan_view.h"
 #include "compiler/plan/report.h"
 #include "compiler/plan/text_table.h"
+#include "compiler/plan_comparison.h"
+#include "passes/fit_memory.h"
 #include "passes/pipeline.h"
 
 namespace tpc {
@@ -34,39 +32,37 @@ std::string summary(const Plan& plan, const std::string& path) {
       path);
 }
 
-}  // namespace
-
-std::string read_file(const std::string& path) {
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error)) {
-    throw UserError(SourceLoc{path, ""}, "this is a folder; wanted a file");
-  }
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (file) text << file.rdbuf();
-  if (!file) {
-    throw UserError(SourceLoc{path, ""},
-                    fmt::format("cannot be read: {}", errno != 0 ? std::strerror(errno) : "it is empty"));
-  }
-  return text.str();
+CompileOptions compile_options(const ShardCommand& command, const Model& model) {
+  CompileOptions options;
+  options.mesh = command.mesh;
+  options.strategy = command.strategy;
+  options.sequence_parallel = command.sequence_parallel;
+  options.zero_stage = command.zero_stage;
+  options.search = command.search;
+  if (!command.cluster_path.empty()) options.links = load_cluster(command.cluster_path, command.mesh);
+  if (command.by_time) options.price = MovePrice(options.links);
+  options.optimizer = model.optimizer;
+  options.model_json = model.json;
+  options.print_after = command.print_after;
+  options.stop_after = command.stop_after;
+  options.dump_dir = command.dump_dir;
+  return options;
 }
+
+}  // namespace
 
 std::string run_shard(const ShardCommand& command, const Warn& warn) {
   bool writes_file = !command.output_path.empty() && command.output_path != "-";
   if (writes_file) require_output_path(command.output_path, {command.model_path});
   DiagnosticSink sink;
   Model model = load_model(command.model_path, ModelOverrides{command.dims}, sink);
-  CompileOptions options;
-  options.mesh = command.mesh;
-  options.strategy = command.strategy;
-  options.sequence_parallel = command.sequence_parallel;
-  options.optimizer = model.optimizer;
-  options.model_json = model.json;
-  options.print_after = command.print_after;
-  options.stop_after = command.stop_after;
-  options.dump_dir = command.dump_dir;
-  CompileResult result = compile(std::move(model.graph), options, sink);
+  CompileOptions options = compile_options(command, model);
+  if (command.compares) return comparison_text(model.graph, options);
+  if (command.shows_front) return front_text(model.graph, options);
+  // Only what people read ends in advice.
+  options.compare_with_search = command.strategy != "search" && command.output_path != "-" && !command.rank;
+  CompileResult result = command.memory_bytes > 0 ? compile_within(model.graph, options, command.memory_bytes, sink)
+                                                  : compile(std::move(model.graph), options, sink);
   if (!sink.diagnostics().empty()) {
     warn(render_diagnostics(sink.diagnostics(), {{command.model_path, read_file(command.model_path)}}));
   }
@@ -81,14 +77,14 @@ std::string run_shard(const ShardCommand& command, const Warn& warn) {
   if (command.output_path == "-") return write_plan(result.plan);
   if (writes_file) {
     write_output_file(command.output_path, write_plan(result.plan));
-    return output + summary(result.plan, command.output_path);
+    return output + summary(result.plan, command.output_path) + search_advice(result);
   }
   if (command.rank) return output + rank_text(result.plan, *command.rank);
-  return output + plan_text(result.plan);
+  return output + plan_text(result.plan) + search_advice(result);
 }
 
 std::string run_report(const ReportCommand& command) {
-  Report report = make_report(read_plan(read_file(command.plan_path), command.plan_path));
+  Report report = make_report(read_plan(read_file(command.plan_path, "a plan file"), command.plan_path));
   switch (command.form) {
     case ReportCommand::Form::kText:
       return report_text(report, command.all_collectives);

@@ -13,8 +13,6 @@ using Warn = std::function<void(const std::string& text)>;
 /// Throws UserError, DeviceError (a file cannot be written), InternalError.
 std::string run_shard(const ShardCommand& command, const Warn& warn);
 std::string run_report(const ReportCommand& command);
-
-/// A whole file; UserError when it cannot be read.
-std::string read_file(const std::string& path);
+std::string run_explain(const ExplainCommand& command);
 
 }  // namespace tpc

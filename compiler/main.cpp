@@ -8,6 +8,7 @@
 #include "compiler/commands.h"
 #include "compiler/core/check.h"
 #include "compiler/core/diagnostic_renderer.h"
+#include "compiler/core/input_file.h"
 #include "compiler/core/output_file.h"
 
 namespace tpc {
@@ -41,6 +42,7 @@ std::string render(const UserError& error) {
 std::string run(const Command& command) {
   if (const ShardCommand* shard = std::get_if<ShardCommand>(&command)) return run_shard(*shard, complain);
   if (const ReportCommand* report = std::get_if<ReportCommand>(&command)) return run_report(*report);
+  if (const ExplainCommand* explain = std::get_if<ExplainCommand>(&command)) return run_explain(*explain);
   return std::get<TextCommand>(command).text;
 }
 

@@ -8,15 +8,6 @@
 namespace tpc {
 namespace {
 
-/// An axis of one rank says nothing; dropping it here keeps it out of every later pass.
-DeviceMesh without_trivial_axes(const DeviceMesh& mesh) {
-  std::vector<MeshAxis> axes;
-  for (const MeshAxis& axis : mesh.axes()) {
-    if (axis.size > 1) axes.push_back(axis);
-  }
-  return DeviceMesh(std::move(axes));
-}
-
 void place_by_rule(Graph& graph, Node& node, const std::vector<Strategy>& strategies) {
   std::vector<TensorType> operand_list = operand_types(graph, node);
   std::vector<TensorType> result_list = result_types(graph, node);

@@ -57,16 +57,17 @@ std::string reason(const Value& value, const TensorSharding& from, const Node& p
                      to_string(to));
 }
 
-/// Uses of one value that share their conversions, and the form that these start from.
+/// Uses of one value that share their conversions, and the forms that these start from.
 struct UseGroup {
   /// Forms wanted, by the first node that wants each; `by` is a node of the source.
   struct Target {
     TensorSharding sharding;
     int by = 0;
   };
-  TensorSharding from;
+  std::vector<TensorSharding> from;
   std::vector<Target> targets;
-  /// Edges of the tree: to each form from the form that it is made of. Worked out at the first use.
+  bool starts_from(const TensorSharding& form) const { return std::find(from.begin(), from.end(), form) != from.end(); }
+  /// Edges of the trees: to each form from the form that it is made of. Worked out at the first use.
   std::map<TensorSharding, TensorSharding> made_of;
   bool is_planned = false;
   /// The values that hold the forms made so far.
@@ -92,15 +93,15 @@ class RedistributeInserter {
         ValueId value = node.operands[operand];
         const TensorSharding& wanted = node.operand_shardings[operand];
         UseGroup& group = group_of(value, node);
-        if (group.from == wanted && group.from == graph_.value(value).sharding) continue;
+        if (wanted == graph_.value(value).sharding && group.starts_from(wanted)) continue;
         TPC_CHECK(node.op != OpKind::kUpdate || operand == 1, "the target of an update is converted");
         node.operands[operand] = form(value, group, wanted, node, node.phase);
       }
       graph_.nodes.push_back(std::move(node));
-      for (ValueId value : kept_after_[i]) keep(value, static_cast<int>(i));
+      for (const auto& [value, kept] : kept_after_[i]) keep(value, kept, static_cast<int>(i));
       for (ValueId value : source_[i].results) reduce_at_once(value, source_[i]);
     }
-    for (Value& value : graph_.values) value.kept.reset();
+    for (Value& value : graph_.values) value.kept.clear();
   }
 
  private:
@@ -108,7 +109,7 @@ class RedistributeInserter {
   enum GroupKind { kFromMade = 0, kFromKept = 1, kFromRest = 2 };
 
   GroupKind kind_of(ValueId value, const Node& user) const {
-    if (!graph_.value(value).kept || user.phase == Phase::kForward) return kFromMade;
+    if (graph_.value(value).kept.empty() || user.phase == Phase::kForward) return kFromMade;
     return user.phase == Phase::kBackward ? kFromKept : kFromRest;
   }
 
@@ -118,8 +119,15 @@ class RedistributeInserter {
     auto [entry, is_new] = groups_.try_emplace({value, kind});
     if (is_new) {
       const Value& source = graph_.value(value);
-      entry->second.from = kind == kFromKept ? *source.kept : source.sharding;
-      if (entry->second.from == source.sharding) entry->second.holds[source.sharding] = value;
+      UseGroup& group = entry->second;
+      group.from = {source.sharding};
+      // A leaf is still there in backward; of anything else only what was kept.
+      bool is_leaf = tpc::is_leaf(source_[static_cast<size_t>(producer_[value.position()])].op);
+      if (kind == kFromKept && !is_leaf) group.from.clear();
+      for (const TensorSharding& form : source.kept) {
+        if (kind == kFromKept && !group.starts_from(form)) group.from.push_back(form);
+      }
+      if (group.starts_from(source.sharding)) group.holds[source.sharding] = value;
     }
     return entry->second;
   }
@@ -139,13 +147,15 @@ class RedistributeInserter {
     for (size_t v = 0; v < graph_.values.size(); ++v) {
       const Value& value = graph_.values[v];
       ValueId id{static_cast<int32_t>(v)};
-      if (!value.kept || *value.kept == value.sharding) continue;
       auto kept = groups_.find({id, kFromKept});
-      if (kept == groups_.end()) continue;
-      want(start_group(id, kFromMade), *value.kept, kept->second.targets.front().by);
+      if (value.kept.empty() || kept == groups_.end()) continue;
       auto last = last_forward_use.find(id);
       int after = last == last_forward_use.end() ? producer_[v] : last->second;
-      kept_after_[static_cast<size_t>(after)].push_back(id);
+      for (const TensorSharding& form : value.kept) {
+        if (form == value.sharding) continue;
+        want(start_group(id, kFromMade), form, kept->second.targets.front().by);
+        kept_after_[static_cast<size_t>(after)].emplace_back(id, form);
+      }
     }
   }
 
@@ -165,7 +175,8 @@ class RedistributeInserter {
     auto [known, is_new] = trees_.try_emplace({type.shape, byte_size(type.dtype), group.from, targets});
     if (is_new) {
       ConversionGraph conversions(type.shape, byte_size(type.dtype), graph_.mesh, price_);
-      ConversionGraph::State from = conversions.add(group.from);
+      std::vector<ConversionGraph::State> from;
+      for (const TensorSharding& form : group.from) from.push_back(conversions.add(form));
       std::vector<ConversionGraph::State> states;
       for (const TensorSharding& target : targets) states.push_back(conversions.add(target));
       for (auto [before, after] : conversions.provide(from, states)) {
@@ -205,12 +216,11 @@ class RedistributeInserter {
   }
 
   /// What backward needs is made before forward frees the rest.
-  void keep(ValueId value, int after) {
+  void keep(ValueId value, const TensorSharding& wanted, int after) {
     UseGroup& made = groups_.at({value, kFromMade});
     UseGroup& kept = groups_.at({value, kFromKept});
-    const TensorSharding wanted = *graph_.value(value).kept;
-    kept.holds[wanted] = form(value, made, wanted, source_[static_cast<size_t>(kept.targets.front().by)],
-                              source_[static_cast<size_t>(after)].phase);
+    const Node& user = source_[static_cast<size_t>(kept.targets.front().by)];
+    kept.holds[wanted] = form(value, made, wanted, user, source_[static_cast<size_t>(after)].phase);
   }
 
   /// A gradient is completed where it is made, unless that takes more memory: the optimizer runs after all of backward.
@@ -224,21 +234,22 @@ class RedistributeInserter {
     };
     for (const UseGroup::Target& target : std::vector<UseGroup::Target>(group.targets)) {
       const Node& user = source_[static_cast<size_t>(target.by)];
-      if (user.phase != Phase::kOptimizer || local_size(target.sharding) > local_size(group.from)) continue;
+      if (user.phase != Phase::kOptimizer || local_size(target.sharding) > local_size(graph_.value(value).sharding))
+        continue;
       form(value, group, target.sharding, user, producer.phase);
     }
   }
 
-  /// Shape, bytes of an element, the form there is, those wanted.
-  using TreeKey = std::tuple<Shape, int64_t, TensorSharding, std::vector<TensorSharding>>;
+  /// Shape, bytes of an element, the forms there are, those wanted.
+  using TreeKey = std::tuple<Shape, int64_t, std::vector<TensorSharding>, std::vector<TensorSharding>>;
 
   Graph& graph_;
   const MovePrice& price_;
   std::vector<Node> source_;
   std::vector<int> producer_;
   std::map<std::pair<ValueId, GroupKind>, UseGroup> groups_;
-  /// Per node of the source the values whose kept form is made right after it.
-  std::vector<std::vector<ValueId>> kept_after_;
+  /// Per node of the source the kept forms that are made right after it.
+  std::vector<std::vector<std::pair<ValueId, TensorSharding>>> kept_after_;
   std::map<TreeKey, std::map<TensorSharding, TensorSharding>> trees_;
   std::set<std::string> names_;
 };

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <tuple>
 
 #include "compiler/core/check.h"
 #include "compiler/ir/move_ops.h"
 #include "compiler/sharding/conversion_graph.h"
+#include "passes/collective_price.h"
 
 namespace tpc {
 namespace {
@@ -31,21 +31,7 @@ Node lowered(const Node& redistribute, const Move& move, ValueId from, ValueId t
 /// What the search promised must be what its plan costs. It costs less where more forms of a value are made at once
 /// than the search distinguishes.
 void settle_proof(Graph& graph, const MovePrice& price) {
-  using Key = std::tuple<Shape, int64_t, TensorSharding, TensorSharding>;
-  std::map<Key, int64_t> known;
-  int64_t total = 0;
-  for (const Node& node : graph.nodes) {
-    std::optional<MoveKind> kind = move_kind(node.op);
-    if (!kind || !communicates(*kind)) continue;
-    const TensorType& type = graph.value(node.results[0]).type;
-    const TensorSharding& to = graph.value(node.results[0]).sharding;
-    auto [entry, is_new] = known.try_emplace({type.shape, byte_size(type.dtype), node.operand_shardings[0], to});
-    if (is_new) {
-      Move move{*kind, node.attributes.get_ints("axes"), node.operand_shardings[0], to};
-      entry->second = price(move, type.shape, byte_size(type.dtype), graph.mesh);
-    }
-    total += entry->second;
-  }
+  int64_t total = collective_price(graph, price);
   TPC_CHECK(total <= graph.proof->price, "the plan costs {}, the search promised {}", total, graph.proof->price);
   graph.proof->price = total;
   graph.proof->bound = std::min(graph.proof->bound, total);

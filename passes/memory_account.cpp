@@ -44,7 +44,7 @@ int64_t memory_account(const Graph& graph) {
     const Node& maker = graph.nodes[static_cast<size_t>(producer[v])];
     if (wanted_late[v].empty() || maker.phase != Phase::kForward || maker.op == OpKind::kFill) continue;
     std::set<TensorSharding> waiting = wanted_late[v];
-    if (value.kept) waiting = {*value.kept};
+    if (!value.kept.empty()) waiting = {value.kept.begin(), value.kept.end()};
     // What a leaf is at rest is counted already.
     if (is_leaf(maker.op)) waiting.erase(value.sharding);
     for (const TensorSharding& form : waiting) bytes += local_bytes(graph, value, form);

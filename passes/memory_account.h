@@ -1,6 +1,6 @@
 /// Memory by an account that adds up over the step, so that a strategy can weigh it: what waits on a rank at the end of
-/// forward, and gradients. The arena's peak (plan_memory) is the truth; the account leaves out what lives within a layer
-/// and counts gradients and activations as if all waited at once.
+/// forward, and gradients. The arena's peak (plan_memory) is the truth; the account leaves out what lives within a
+/// layer and counts gradients and activations as if all waited at once.
 #pragma once
 
 #include <cstdint>

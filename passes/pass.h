@@ -35,7 +35,11 @@ struct CompileOptions {
   bool sequence_parallel = false;
   int zero_stage = 0;
   SearchOptions search;
-  /// What conversions, and strategy search, count.
+  /// Also ask what strategy search would find.
+  bool compare_with_search = false;
+  /// The links of the cluster, when they are known.
+  std::vector<AxisLink> links;
+  /// What conversions, and strategy search, count: bytes, or time on `links`.
   MovePrice price;
   OptimizerSettings optimizer;
   /// The source model, which the plan carries.

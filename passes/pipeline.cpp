@@ -7,24 +7,17 @@
 #include "compiler/core/check.h"
 #include "compiler/plan/check_plan.h"
 #include "compiler/plan/plan_json.h"
+#include "passes/collective_price.h"
 #include "passes/emit_plan.h"
+#include "passes/memory_account.h"
 #include "passes/pass_manager.h"
 #include "passes/plan_memory.h"
+#include "passes/plan_options.h"
 #include "passes/registry.h"
+#include "passes/strategies/search.h"
 
 namespace tpc {
 namespace {
-
-/// How the plan was asked for, in the order and spelling of the command line.
-std::map<std::string, std::string> plan_options(const CompileOptions& options) {
-  std::string mesh;
-  for (const MeshAxis& axis : options.mesh.axes()) {
-    mesh += (mesh.empty() ? "" : ",") + axis.name + "=" + std::to_string(axis.size);
-  }
-  return {{"mesh", mesh},
-          {"strategy", options.strategy},
-          {"sequence_parallel", options.sequence_parallel ? "true" : "false"}};
-}
 
 /// What is refused when a plan is loaded must never be written: here it is our bug.
 void verify_plan(const Plan& plan) {
@@ -45,21 +38,26 @@ std::string printed_plan(const Plan& plan, const std::vector<std::string>& print
 
 CompileResult compile(Graph graph, const CompileOptions& options, DiagnosticSink& sink) {
   PassManager passes(options, sink);
+  CompileResult result;
 
   // Global view: every shape is the one the user wrote. Differentiate first, shard second.
   graph = passes.run("infer-types", std::move(graph));
   graph = passes.run("build-backward", std::move(graph));
+  std::optional<SearchProof> best;
+  if (options.compare_with_search) best = best_by_search(graph, options);
 
   // Placement. Wishes first, then explicit conversions, then the collectives that perform them.
   graph = passes.run("assign-shardings", std::move(graph));
+  if (best) result.memory_account = memory_account(graph);
   graph = passes.run("insert-redistributes", std::move(graph));
   graph = passes.run("lower-redistributes", std::move(graph));
+  if (best) result.price = collective_price(graph, options.price);
 
   // A rank's view: local shapes, order, and (on the plan) memory for that order.
   graph = passes.run("localize-shapes", std::move(graph));
   graph = passes.run("schedule", std::move(graph));
 
-  CompileResult result;
+  result.best = std::move(best);
   std::string printed = passes.printed();
   result.complete = !passes.stopped();
   if (result.complete) {

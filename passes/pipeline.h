@@ -1,6 +1,7 @@
 /// From graph to plan.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "compiler/plan/plan.h"
@@ -15,6 +16,11 @@ struct CompileResult {
   /// What --print-after asked for, in pass order.
   std::string printed;
   bool complete = false;
+  /// With CompileOptions::compare_with_search: what the search finds on the same mesh (absent when it finds nothing),
+  /// and price and memory_account() of this plan.
+  std::optional<SearchProof> best;
+  int64_t price = 0;
+  int64_t memory_account = 0;
 };
 
 /// Runs every pass in order. Throws UserError (a sharding that cannot be), InternalError (ours: names the pass that

@@ -23,7 +23,7 @@ find compiler passes runtime tests benchmarks -type f \
       allow("compiler/frontend", ir " compiler/ops")
       allow("compiler/plan", ir " compiler/ops")
       allow("compiler", plan " compiler/frontend passes")
-      allow("passes", plan " passes/strategies")
+      allow("passes", plan " passes/solver passes/strategies")
       allow("passes/solver", core)
       allow("passes/strategies", plan " passes passes/solver")
       allow("runtime", plan " runtime/cpu runtime/threads")

@@ -3,12 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
 
+#include "compiler/core/input_file.h"
 #include "compiler/core/source_text.h"
 #include "compiler/frontend/json_text.h"
 #include "compiler/frontend/layer_list.h"
@@ -211,14 +207,7 @@ Model parse_model(const std::string& text, const std::string& file, const ModelO
 }
 
 Model load_model(const std::string& path, const ModelOverrides& overrides, DiagnosticSink& sink) {
-  std::error_code status;
-  if (std::filesystem::is_directory(path, status)) throw UserError({path, ""}, "this is a folder; wanted a model file");
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw UserError({path, ""}, fmt::format("cannot be opened: {}", std::strerror(errno)));
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (file.bad()) throw UserError({path, ""}, "cannot be read");
-  return parse_model(text.str(), path, overrides, sink);
+  return parse_model(read_file(path, "a model file"), path, overrides, sink);
 }
 
 }  // namespace tpc

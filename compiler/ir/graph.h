@@ -49,9 +49,10 @@ struct Value {
   std::vector<std::string> dim_names;
   /// As its node makes it; empty before Stage::kPlaced.
   TensorSharding sharding;
-  /// At Stage::kPlaced only: the form that waits for the backward pass, whose uses are served from it (a leaf's own
-  /// sharding: nothing is kept, what forward gathered is gathered again). Absent: every form that forward made serves.
-  std::optional<TensorSharding> kept;
+  /// At Stage::kPlaced only: the forms that wait for the backward pass, whose uses are served from them (and from a leaf
+  /// as it lies: its own sharding alone means that what forward gathered is gathered again). Empty: every form that
+  /// forward made serves.
+  std::vector<TensorSharding> kept;
   /// Shape of the fullest rank's part; absent before Stage::kLocal.
   std::optional<Shape> local_shape;
   bool operator==(const Value&) const = default;

@@ -278,7 +278,9 @@ class GraphParser {
     value.type = type();
     if (accept_word("dims")) value.dim_names = dim_names();
     if (accept('@')) value.sharding = sharding();
-    if (accept_word("kept")) value.kept = sharding();
+    if (accept_word("kept")) {
+      while (next_is('[')) value.kept.push_back(sharding());
+    }
     if (accept_word("local")) value.local_shape = shape();
     if (!values_.emplace(id, std::move(value)).second) fail(start, fmt::format("value %{} is made twice", id.index));
     return id;

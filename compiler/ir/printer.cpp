@@ -21,7 +21,8 @@ std::string value_text(const Graph& graph, ValueId id) {
     text += ")";
   }
   if (!value.sharding.placements.empty()) text += " @ " + to_string(value.sharding);
-  if (value.kept) text += " kept " + to_string(*value.kept);
+  if (!value.kept.empty()) text += " kept";
+  for (const TensorSharding& form : value.kept) text += " " + to_string(form);
   if (value.local_shape) text += " local " + to_string(*value.local_shape);
   return text;
 }

@@ -281,12 +281,44 @@ const ConversionGraph::Tree& ConversionGraph::tree(State from, std::span<const S
   return trees_.emplace(std::move(key), std::move(made)).first->second;
 }
 
-ConversionCost ConversionGraph::provide_cost(State from, std::span<const State> targets) {
-  return tree(from, targets).cost;
+/// Every target is served from one of the forms: all divisions of the targets among them are tried.
+ConversionGraph::Tree ConversionGraph::forest(std::span<const State> from, std::span<const State> targets) {
+  std::vector<State> wanted;
+  for (State target : targets) {
+    bool is_there = std::find(from.begin(), from.end(), target) != from.end();
+    if (!is_there && std::find(wanted.begin(), wanted.end(), target) == wanted.end()) wanted.push_back(target);
+  }
+  if (wanted.empty()) return {};
+  if (from.size() == 1 || wanted.size() > kMaxTargets) return tree(from[0], wanted);
+  std::sort(wanted.begin(), wanted.end(), [&](State a, State b) { return sharding(a) < sharding(b); });
+  std::optional<Tree> best;
+  std::vector<size_t> source_of(wanted.size(), 0);
+  while (true) {
+    Tree made;
+    for (size_t source = 0; source < from.size(); ++source) {
+      std::vector<State> its;
+      for (size_t i = 0; i < wanted.size(); ++i) {
+        if (source_of[i] == source) its.push_back(wanted[i]);
+      }
+      if (its.empty()) continue;
+      const Tree& part = tree(from[source], its);
+      made.cost += part.cost;
+      made.edges.insert(made.edges.end(), part.edges.begin(), part.edges.end());
+    }
+    if (!best || made.cost < best->cost) best = std::move(made);
+    size_t i = 0;
+    while (i < wanted.size() && ++source_of[i] == from.size()) source_of[i++] = 0;
+    if (i == wanted.size()) return *best;
+  }
 }
 
-std::vector<ConversionGraph::Edge> ConversionGraph::provide(State from, std::span<const State> targets) {
-  return tree(from, targets).edges;
+ConversionCost ConversionGraph::provide_cost(std::span<const State> from, std::span<const State> targets) {
+  return forest(from, targets).cost;
+}
+
+std::vector<ConversionGraph::Edge> ConversionGraph::provide(std::span<const State> from,
+                                                            std::span<const State> targets) {
+  return forest(from, targets).edges;
 }
 
 std::vector<Move> redistribute(const Shape& shape, const TensorSharding& from, const TensorSharding& to,

@@ -50,13 +50,13 @@ class ConversionGraph {
   /// The moves of that path, ties broken in a fixed order; empty when from == to.
   std::vector<Move> path(State from, State to);
 
-  /// Of the cheapest way to have all targets at once, a conversion that several share made once: a minimum Steiner
-  /// arborescence, branching at states whose placement on every axis is Replicate or that of `from` or of a target
-  /// (Dreyfus and Wagner, "The Steiner problem in graphs", 1971). More than kMaxTargets targets are converted each by
-  /// itself.
-  ConversionCost provide_cost(State from, std::span<const State> targets);
+  /// Of the cheapest way to have all targets at once, a conversion that several share made once: minimum Steiner
+  /// arborescences from the forms there are, branching at states whose placement on every axis is Replicate or that of
+  /// the root or of a target (Dreyfus and Wagner, "The Steiner problem in graphs", 1971). More than kMaxTargets targets
+  /// are converted each by itself, all from the first form.
+  ConversionCost provide_cost(std::span<const State> from, std::span<const State> targets);
   /// Its edges, each after the one that leads to it.
-  std::vector<Edge> provide(State from, std::span<const State> targets);
+  std::vector<Edge> provide(std::span<const State> from, std::span<const State> targets);
 
   static constexpr size_t kMaxTargets = 6;
 
@@ -98,6 +98,7 @@ class ConversionGraph {
   std::map<State, Reached> search(State from, State to);
   std::vector<State> branching_states(State from, std::span<const State> targets);
   const Tree& tree(State from, std::span<const State> targets);
+  Tree forest(std::span<const State> from, std::span<const State> targets);
 
   Shape shape_;
   int64_t element_bytes_;

@@ -76,6 +76,14 @@ int64_t DeviceMesh::index_in_group(std::span<const int64_t> axes, std::span<cons
   return index;
 }
 
+DeviceMesh without_trivial_axes(const DeviceMesh& mesh) {
+  std::vector<MeshAxis> axes;
+  for (const MeshAxis& axis : mesh.axes()) {
+    if (axis.size > 1) axes.push_back(axis);
+  }
+  return DeviceMesh(std::move(axes));
+}
+
 std::string to_string(const DeviceMesh& mesh) {
   std::string text = "mesh [";
   for (size_t i = 0; i < mesh.num_axes(); ++i) {

@@ -48,6 +48,9 @@ class DeviceMesh {
   std::vector<MeshAxis> axes_;
 };
 
+/// An axis of one rank says nothing.
+DeviceMesh without_trivial_axes(const DeviceMesh& mesh);
+
 /// "mesh [dp=2, tp=4]".
 std::string to_string(const DeviceMesh& mesh);
 /// Reads "[dp=2, tp=4]" or "dp=2,tp=4"; nullopt when malformed, a name repeats or a size is below 1.

@@ -1,11 +1,50 @@
 #include "compiler/sharding/move_price.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 
 #include "compiler/core/check.h"
 
 namespace tpc {
+namespace {
+
+std::string_view take_part(std::string_view& text, char separator) {
+  std::string_view part = text.substr(0, text.find(separator));
+  text.remove_prefix(std::min(part.size() + 1, text.size()));
+  return part;
+}
+
+bool read_number(std::string_view text, double& number) {
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() && std::isfinite(number) && number >= 0;
+}
+
+}  // namespace
+
+std::string links_text(const std::vector<AxisLink>& links) {
+  std::string text;
+  for (const AxisLink& link : links) {
+    text += fmt::format("{}{}:{}:{}", text.empty() ? "" : ",", link.axis, link.bytes_per_second, link.latency_seconds);
+  }
+  return text;
+}
+
+std::optional<std::vector<AxisLink>> parse_links(std::string_view text) {
+  std::vector<AxisLink> links;
+  while (!text.empty()) {
+    std::string_view item = take_part(text, ',');
+    AxisLink link;
+    link.axis = std::string(take_part(item, ':'));
+    bool is_whole = !link.axis.empty() && read_number(take_part(item, ':'), link.bytes_per_second) &&
+                    read_number(item, link.latency_seconds) && link.bytes_per_second > 0;
+    if (!is_whole) return std::nullopt;
+    links.push_back(std::move(link));
+  }
+  return links;
+}
 
 int64_t MovePrice::operator()(const Move& move, const Shape& shape, int64_t element_bytes,
                               const DeviceMesh& mesh) const {

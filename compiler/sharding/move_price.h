@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "compiler/sharding/collective.h"
@@ -17,6 +19,11 @@ struct AxisLink {
   bool operator==(const AxisLink&) const = default;
 };
 
+/// "tp:4.5e+11:3e-06,dp:...": axis, bytes a second, seconds of latency, in text that reads back.
+std::string links_text(const std::vector<AxisLink>& links);
+/// nullopt when malformed.
+std::optional<std::vector<AxisLink>> parse_links(std::string_view text);
+
 /// Without links: bytes that the fullest rank receives. With links: picoseconds, steps * latency + bytes / bandwidth,
 /// where a ring takes n - 1 steps (an all_reduce twice as many); a group over several axes goes at the pace of the
 /// slowest.
@@ -27,6 +34,7 @@ class MovePrice {
   explicit MovePrice(std::vector<AxisLink> links) : links_(std::move(links)) {}
 
   bool is_time() const { return !links_.empty(); }
+  const std::vector<AxisLink>& links() const { return links_; }
   /// 0 for local moves.
   int64_t operator()(const Move& move, const Shape& shape, int64_t element_bytes, const DeviceMesh& mesh) const;
 

@@ -1,11 +1,7 @@
 #include "passes/strategies/search.h"
 
-#include <fmt/format.h>
-
-#include <cmath>
-
-#include "compiler/core/check.h"
 #include "passes/strategies/annotations.h"
+#include "passes/strategies/axis_state.h"
 #include "passes/strategies/search_network.h"
 #include "passes/strategies/search_refusal.h"
 #include "passes/strategies/search_solution.h"
@@ -37,7 +33,7 @@ ChosenShardings search_choose(const Graph& graph, const PassContext& context) {
   NodeRules rules(graph);
   check_wishes(graph, rules, context.diagnostics);
   SearchSpace space(graph, rules, options.search);
-  if (!space.empty_nodes().empty() || !space.empty_leaves().empty()) refuse(graph, rules, options.search, space);
+  require_ways(graph, rules, options.search, space);
   SearchNetwork network(graph, space, options.price);
   SearchSolution solution = solve_within_memory(network, options.search);
   ChosenShardings chosen = network.decode(solution.assignment);
@@ -49,6 +45,16 @@ ChosenShardings search_choose(const Graph& graph, const PassContext& context) {
                              network.num_decisions(),
                              network.num_choices()};
   return chosen;
+}
+
+std::optional<SearchProof> best_by_search(Graph graph, const CompileOptions& options) {
+  DiagnosticSink ignored;
+  try {
+    graph.mesh = search_mesh(graph, without_trivial_axes(options.mesh), options);
+    return search_choose(graph, {options, ignored}).proof;
+  } catch (const UserError&) {
+    return std::nullopt;
+  }
 }
 
 }  // namespace tpc

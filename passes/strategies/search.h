@@ -13,4 +13,8 @@ DeviceMesh search_mesh(const Graph& graph, const DeviceMesh& mesh, const Compile
 
 ChosenShardings search_choose(const Graph& graph, const PassContext& context);
 
+/// What search_choose() would prove of a differentiated graph, whose mesh need not be set; nullopt when it would
+/// refuse.
+std::optional<SearchProof> best_by_search(Graph graph, const CompileOptions& options);
+
 }  // namespace tpc

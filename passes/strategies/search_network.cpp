@@ -190,8 +190,10 @@ void SearchNetwork::add_factor(TableKind kind, int of_tensor, const std::vector<
 
 /// Drops sets that another one betters: it serves all that they serve, and costs no more from any form made, whatever
 /// is made along with it.
-void SearchNetwork::drop_dominated(int of_tensor, const std::vector<State>& wanted, const std::vector<State>& from,
-                                   const std::vector<State>& along, std::vector<std::vector<State>>& sets) {
+void SearchNetwork::drop_dominated(int of_tensor, const std::vector<State>& wanted,
+                                   const std::vector<std::vector<State>>& from,
+                                   const std::vector<std::vector<State>>& along,
+                                   std::vector<std::vector<State>>& sets) {
   struct Row {
     std::vector<bool> serves;
     std::vector<Charge> costs;
@@ -203,13 +205,12 @@ void SearchNetwork::drop_dominated(int of_tensor, const std::vector<State>& want
       row.serves.push_back(
           std::any_of(set.begin(), set.end(), [&](State has) { return gives_free(of_tensor, has, form); }));
     }
-    std::vector<State> targets = set;
-    for (State source : from) {
-      row.costs.push_back(provide_charge(of_tensor, source, targets));
-      for (State other : along) {
-        targets.push_back(other);
-        row.costs.push_back(provide_charge(of_tensor, source, targets));
-        targets.pop_back();
+    for (const std::vector<State>& sources : from) {
+      row.costs.push_back(provide_charge(of_tensor, sources, set));
+      for (const std::vector<State>& others : along) {
+        std::vector<State> targets = set;
+        targets.insert(targets.end(), others.begin(), others.end());
+        row.costs.push_back(provide_charge(of_tensor, sources, targets));
       }
     }
     rows.push_back(std::move(row));
@@ -236,7 +237,7 @@ void SearchNetwork::drop_dominated(int of_tensor, const std::vector<State>& want
   sets = std::move(kept);
 }
 
-Charge SearchNetwork::provide_charge(int of_tensor, State from, const std::vector<State>& targets) {
+Charge SearchNetwork::provide_charge(int of_tensor, const std::vector<State>& from, const std::vector<State>& targets) {
   ConversionCost cost = tensor(of_tensor).conversions.provide_cost(from, targets);
   return {cost.price, 0, cost.collectives};
 }
@@ -250,19 +251,22 @@ std::vector<SearchNetwork::State> SearchNetwork::all_forms(const Side& side) con
   return forms;
 }
 
-/// The form sets that serve these uses, as labels of a variable of their own; they are made of the forms of `from`, and
-/// along with one of `along`.
+/// The form sets that serve these uses, as labels of a variable of their own; they are made of one of the sets `from`,
+/// and along with one of `along`.
 std::vector<SearchNetwork::Side> SearchNetwork::gathered(int of_tensor, const std::vector<Side>& uses,
-                                                         const std::vector<Side>& from,
-                                                         const std::vector<Side>& along) {
+                                                         const std::vector<std::vector<State>>& from,
+                                                         const std::vector<std::vector<State>>& along) {
   if (uses.size() <= 1) return uses;
   std::vector<int> key{of_tensor};
   for (const Side& side : uses) key.push_back(side.meaning);
   std::sort(key.begin() + 1, key.end());
   key.erase(std::unique(key.begin() + 1, key.end()), key.end());
-  for (const std::vector<Side>* others : {&from, &along}) {
-    key.push_back(-1);
-    for (const Side& side : *others) key.push_back(side.meaning);
+  for (const std::vector<std::vector<State>>* others : {&from, &along}) {
+    for (const std::vector<State>& set : *others) {
+      key.push_back(-1);
+      key.insert(key.end(), set.begin(), set.end());
+    }
+    key.push_back(-2);
   }
   auto [entry, is_new] = shared_meanings_.try_emplace(std::move(key), -1);
   if (is_new) {
@@ -290,13 +294,7 @@ std::vector<SearchNetwork::Side> SearchNetwork::gathered(int of_tensor, const st
     };
     std::vector<State> chosen;
     grow(grow, 0, chosen);
-    std::vector<State> sources;
-    for (const Side& side : from) {
-      for (State form : all_forms(side)) sources.push_back(form);
-    }
-    std::vector<State> others;
-    for (const Side& side : along) others = all_forms(side);
-    drop_dominated(of_tensor, wanted, sources, others, sets.forms);
+    drop_dominated(of_tensor, wanted, from, along, sets.forms);
     entry->second = intern(std::move(sets));
   }
   Side set{add_variable(meanings_[static_cast<size_t>(entry->second)].forms.size()), entry->second};
@@ -311,77 +309,118 @@ std::vector<SearchNetwork::Side> SearchNetwork::gathered(int of_tensor, const st
   return {set};
 }
 
-/// Forms in which a value may wait for backward.
+/// Sets of forms in which a value may wait for backward: one, or two where forward makes both for less than backward
+/// makes one of the other.
 SearchNetwork::Side SearchNetwork::kept_side(int of_tensor, const Side& made, const UseSides& uses, bool is_leaf) {
   std::vector<State> forms;
-  auto offer = [&](const Side& side) {
-    for (const std::vector<State>& of_label : meaning(side).forms) {
-      for (State form : of_label) {
-        bool is_partial = tensor(of_tensor).conversions.sharding(form).has_partial();
-        if (!is_partial && std::find(forms.begin(), forms.end(), form) == forms.end()) forms.push_back(form);
-      }
+  auto offer = [&](const Side& side, std::vector<State>& list) {
+    for (State form : all_forms(side)) {
+      bool is_partial = tensor(of_tensor).conversions.sharding(form).has_partial();
+      if (!is_partial && std::find(list.begin(), list.end(), form) == list.end()) list.push_back(form);
     }
   };
-  if (!is_leaf) offer(made);
-  for (const Side& side : uses.early) offer(side);
-  if (!is_leaf) {
-    for (const Side& side : uses.late) offer(side);
+  if (!is_leaf) offer(made, forms);
+  std::vector<State> early;
+  for (const Side& side : uses.early) offer(side, early);
+  std::vector<State> late;
+  for (const Side& side : uses.late) offer(side, late);
+  for (const std::vector<State>* list : {&early, &late}) {
+    if (is_leaf && list == &late) continue;
+    for (State form : *list) {
+      if (std::find(forms.begin(), forms.end(), form) == forms.end()) forms.push_back(form);
+    }
   }
   LabelMeaning kept;
   if (is_leaf) kept.forms.emplace_back();
   for (State form : forms) kept.forms.push_back({form});
+  for (size_t i = 0; i < late.size() && uses.late.size() > 1; ++i) {
+    for (size_t j = i + 1; j < late.size(); ++j) {
+      if (pays_to_keep(of_tensor, late[i], late[j], all_forms(made), early)) kept.forms.push_back({late[i], late[j]});
+    }
+  }
   int id = intern(std::move(kept));
   return {add_variable(meanings_[static_cast<size_t>(id)].forms.size()), id};
+}
+
+/// Keeping both forms can be cheaper than making either of the other in backward.
+bool SearchNetwork::pays_to_keep(int of_tensor, State a, State b, const std::vector<State>& made,
+                                 const std::vector<State>& early) {
+  if (gives_free(of_tensor, a, b) || gives_free(of_tensor, b, a)) return false;
+  for (State from : made) {
+    for (size_t e = 0; e <= early.size(); ++e) {
+      std::vector<State> targets;
+      if (e < early.size()) targets.push_back(early[e]);
+      auto with = [&](std::vector<State> more) {
+        more.insert(more.end(), targets.begin(), targets.end());
+        return provide_charge(of_tensor, {from}, more);
+      };
+      Charge both = with({a, b});
+      Charge a_then_b = with({a});
+      a_then_b += provide_charge(of_tensor, {a}, {b});
+      Charge b_then_a = with({b});
+      b_then_a += provide_charge(of_tensor, {b}, {a});
+      if (both < a_then_b && both < b_then_a) return true;
+    }
+  }
+  return false;
 }
 
 void SearchNetwork::add_value(ValueId value, const Side& made, const UseSides& sides) {
   int of_tensor = tensor_index(value);
   bool is_leaf = variable_of_leaf_[value.position()] >= 0;
-  if (is_leaf) {
-    add_factor(TableKind::kSize, of_tensor, {made}, [&](const std::vector<size_t>& labels) {
-      return std::optional(Charge{0, local_bytes(of_tensor, meaning(made).forms[labels[0]][0]), 0});
-    });
-  }
-  auto charge_of = [&](State from, const std::vector<State>& targets) {
-    return provide_charge(of_tensor, from, targets);
-  };
   auto forms_of = [&](const Side& side, size_t label) -> const std::vector<State>& {
     return meaning(side).forms[label];
   };
+  auto size_factor = [&](const Side& side) {
+    add_factor(TableKind::kSize, of_tensor, {side}, [&](const std::vector<size_t>& labels) {
+      Charge charge;
+      for (State form : forms_of(side, labels[0])) charge.memory += local_bytes(of_tensor, form);
+      return std::optional(charge);
+    });
+  };
+  if (is_leaf) size_factor(made);
+  std::vector<std::vector<State>> made_forms = meaning(made).forms;
   for (const std::vector<Side>* group : {&sides.early, &sides.rest}) {
     if (group == &sides.early && !sides.late.empty()) continue;
-    std::vector<Side> wanted = gathered(of_tensor, *group, {made}, {});
+    std::vector<Side> wanted = gathered(of_tensor, *group, made_forms, {});
     if (wanted.empty()) continue;
     add_factor(TableKind::kProvide, of_tensor, {made, wanted[0]}, [&](const std::vector<size_t>& labels) {
-      return std::optional(charge_of(forms_of(made, labels[0])[0], forms_of(wanted[0], labels[1])));
+      return std::optional(provide_charge(of_tensor, forms_of(made, labels[0]), forms_of(wanted[0], labels[1])));
     });
   }
   if (sides.late.empty()) return;
 
   Side kept = kept_side(of_tensor, made, sides, is_leaf);
   kept_.push_back({value, kept});
-  add_factor(TableKind::kSize, of_tensor, {kept}, [&](const std::vector<size_t>& labels) {
-    const std::vector<State>& forms = forms_of(kept, labels[0]);
-    return std::optional(Charge{0, forms.empty() ? 0 : local_bytes(of_tensor, forms[0]), 0});
-  });
+  size_factor(kept);
+  std::vector<std::vector<State>> kept_forms = meaning(kept).forms;
   std::vector<Side> early{made, kept};
-  for (const Side& side : gathered(of_tensor, sides.early, {made}, {kept})) early.push_back(side);
+  for (const Side& side : gathered(of_tensor, sides.early, made_forms, kept_forms)) early.push_back(side);
   add_factor(TableKind::kKeep, of_tensor, early, [&](const std::vector<size_t>& labels) {
     std::vector<State> targets = forms_of(kept, labels[1]);
     if (early.size() > 2) {
       const std::vector<State>& used = forms_of(early[2], labels[2]);
       targets.insert(targets.end(), used.begin(), used.end());
     }
-    return std::optional(charge_of(forms_of(made, labels[0])[0], targets));
+    return std::optional(provide_charge(of_tensor, forms_of(made, labels[0]), targets));
   });
-  std::vector<Side> sources{kept};
-  if (is_leaf) sources.push_back(made);
+  // A leaf is still there in backward.
+  std::vector<std::vector<State>> sources = kept_forms;
+  if (is_leaf) {
+    sources.clear();
+    for (const std::vector<State>& at_rest : made_forms) {
+      for (std::vector<State> forms : kept_forms) {
+        forms.push_back(at_rest[0]);
+        sources.push_back(std::move(forms));
+      }
+    }
+  }
   std::vector<Side> late{kept, gathered(of_tensor, sides.late, sources, {})[0]};
   if (is_leaf) late.push_back(made);
   add_factor(TableKind::kLate, of_tensor, late, [&](const std::vector<size_t>& labels) {
-    const std::vector<State>& forms = forms_of(kept, labels[0]);
-    State from = forms.empty() ? forms_of(made, labels[2])[0] : forms[0];
-    return std::optional(charge_of(from, forms_of(late[1], labels[1])));
+    std::vector<State> from = forms_of(kept, labels[0]);
+    if (is_leaf) from.push_back(forms_of(made, labels[2])[0]);
+    return std::optional(provide_charge(of_tensor, from, forms_of(late[1], labels[1])));
   });
 }
 
@@ -428,6 +467,13 @@ CostNetwork SearchNetwork::network(ChargeOrder order) const {
   return network;
 }
 
+Charge SearchNetwork::cheapest_charge(Cost cost) {
+  constexpr Cost kOneSecondary = Cost{1} << kSecondaryShift;
+  constexpr Cost kOnePrimary = Cost{1} << kPrimaryShift;
+  return {static_cast<int64_t>(cost / kOnePrimary), static_cast<int64_t>(cost % kOnePrimary / kOneSecondary),
+          static_cast<int64_t>(cost % kOneSecondary)};
+}
+
 size_t SearchNetwork::offset(const Factor& factor, std::span<const int> assignment) const {
   const Table& table = tables_[static_cast<size_t>(factor.table)];
   size_t at = 0;
@@ -471,8 +517,10 @@ ChosenShardings SearchNetwork::decode(std::span<const int> assignment) const {
     const std::vector<State>& forms = meaning(kept.side).forms[label(kept.side.variable)];
     const Tensor& of = *tensors_[static_cast<size_t>(
         tensor_index_.at({graph_.value(kept.value).type.shape, byte_size(graph_.value(kept.value).type.dtype)}))];
-    chosen.kept[kept.value.position()] =
-        forms.empty() ? chosen.leaves[kept.value.position()] : std::optional(of.conversions.sharding(forms[0]));
+    std::vector<TensorSharding>& in_words = chosen.kept[kept.value.position()];
+    for (State form : forms) in_words.push_back(of.conversions.sharding(form));
+    // Nothing beside the leaf itself.
+    if (forms.empty()) in_words.push_back(*chosen.leaves[kept.value.position()]);
   }
   return chosen;
 }

@@ -35,13 +35,15 @@ struct ChargeOrder {
   int64_t price_weight = 1;
   int64_t memory_weight = 0;
 };
+inline constexpr ChargeOrder kCheapest{1, 0};
+inline constexpr ChargeOrder kSmallest{0, 1};
 
 /// Variables, one for
 ///   a node     its ways (NodeChoices)
 ///   a leaf     how it lies at rest
 ///   a value wanted by several uses together: the set of forms made of it, so that a conversion is paid once however
 ///              many uses share it (a cheapest tree, ConversionGraph::provide_cost)
-///   a value that backward uses: the form that is kept (of a leaf: none beside itself, or a gathered copy)
+///   a value that backward uses: the forms that are kept (of a leaf: none beside itself, or gathered copies)
 /// Factors: conversions between what is made and what is wanted; that a wanted form is among those made; memory.
 ///
 /// Sets of forms are antichains (no form that another gives for free): any number on a mesh of one axis, up to two on
@@ -53,6 +55,8 @@ class SearchNetwork {
   /// The network for an order of charges. Variables and labels are the same for all orders.
   CostNetwork network(ChargeOrder order) const;
   Charge charge(std::span<const int> assignment) const;
+  /// The charge that a cost of network(kCheapest) stands for.
+  static Charge cheapest_charge(Cost cost);
   ChosenShardings decode(std::span<const int> assignment) const;
 
   int64_t num_decisions() const { return static_cast<int64_t>(num_labels_.size()); }
@@ -114,11 +118,12 @@ class SearchNetwork {
   Side node_side(size_t node, ValueId value, bool is_result, size_t index);
   Side fixed_side(ValueId value, const TensorSharding& sharding);
   /// One side that stands for all: the use itself when there is one, else a variable for the set of forms.
-  std::vector<Side> gathered(int tensor, const std::vector<Side>& uses, const std::vector<Side>& from,
-                             const std::vector<Side>& along);
-  void drop_dominated(int tensor, const std::vector<State>& wanted, const std::vector<State>& from,
-                      const std::vector<State>& along, std::vector<std::vector<State>>& sets);
-  Charge provide_charge(int tensor, State from, const std::vector<State>& targets);
+  std::vector<Side> gathered(int tensor, const std::vector<Side>& uses, const std::vector<std::vector<State>>& from,
+                             const std::vector<std::vector<State>>& along);
+  void drop_dominated(int tensor, const std::vector<State>& wanted, const std::vector<std::vector<State>>& from,
+                      const std::vector<std::vector<State>>& along, std::vector<std::vector<State>>& sets);
+  bool pays_to_keep(int tensor, State a, State b, const std::vector<State>& made, const std::vector<State>& early);
+  Charge provide_charge(int tensor, const std::vector<State>& from, const std::vector<State>& targets);
   std::vector<State> all_forms(const Side& side) const;
   Side kept_side(int tensor, const Side& made, const UseSides& uses, bool is_leaf);
 

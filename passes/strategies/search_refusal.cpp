@@ -94,7 +94,8 @@ std::string sizes_text(const Graph& graph, const Node& node) {
 
 }  // namespace
 
-void refuse(const Graph& graph, const NodeRules& rules, const SearchOptions& options, const SearchSpace& space) {
+void require_ways(const Graph& graph, const NodeRules& rules, const SearchOptions& options, const SearchSpace& space) {
+  if (space.empty_nodes().empty() && space.empty_leaves().empty()) return;
   std::vector<Wish> wishes = WishSets(graph, rules, options).smallest_contradiction();
   std::string what;
   SourceLoc loc{graph.source_file, ""};

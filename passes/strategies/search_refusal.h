@@ -5,8 +5,7 @@
 
 namespace tpc {
 
-/// Throws UserError. `space` has nodes or leaves without any way.
-[[noreturn]] void refuse(const Graph& graph, const NodeRules& rules, const SearchOptions& options,
-                         const SearchSpace& space);
+/// Throws UserError when `space` has nodes or leaves without any way.
+void require_ways(const Graph& graph, const NodeRules& rules, const SearchOptions& options, const SearchSpace& space);
 
 }  // namespace tpc

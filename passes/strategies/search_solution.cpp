@@ -15,9 +15,6 @@ namespace {
 /// Prices of memory are rational, in thousandths.
 constexpr int64_t kPriceScale = 1000;
 
-constexpr ChargeOrder kCheapest{1, 0};
-constexpr ChargeOrder kSmallest{0, 1};
-
 SearchSolution solved(const SearchNetwork& source, ChargeOrder order) {
   CostNetwork network = source.network(order);
   Solution solution = solve(network);

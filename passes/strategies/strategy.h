@@ -20,7 +20,7 @@ struct ChosenShardings {
   /// How an input, parameter or state lies at rest; absent: as its first use wants it.
   std::vector<std::optional<TensorSharding>> leaves;
   /// See Value::kept.
-  std::vector<std::optional<TensorSharding>> kept;
+  std::vector<std::vector<TensorSharding>> kept;
   std::optional<SearchProof> proof;
 };
 

@@ -65,7 +65,7 @@ class DataSplitter {
       TensorSharding at_rest =
           node_sharding(its_rule, chosen_.nodes[index], operands, results, graph_.mesh).operands[0];
       chosen_.leaves[node.operands[0].position()] = at_rest;
-      chosen_.kept[node.operands[0].position()] = at_rest;
+      chosen_.kept[node.operands[0].position()] = {at_rest};
     }
     return best;
   }

@@ -1,0 +1,127 @@
+#include "passes/alternatives.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "compiler/ops/op_def.h"
+#include "passes/assign_shardings.h"
+#include "passes/build_backward.h"
+#include "passes/infer_types.h"
+#include "passes/solver/elimination.h"
+#include "passes/strategies/search.h"
+#include "passes/strategies/search_network.h"
+#include "passes/strategies/search_refusal.h"
+#include "passes/strategies/search_solution.h"
+
+namespace tpc {
+namespace {
+
+/// Corners that are told apart at most.
+constexpr size_t kMostCorners = 16;
+
+std::string form_text(const Value& value, const TensorSharding& sharding) {
+  std::string text;
+  for (const Placement& placement : sharding.placements) {
+    text += (text.empty() ? "" : "/") + placement_name(value, placement);
+  }
+  return text;
+}
+
+std::string way_text(const Graph& graph, const Node& node, const NodeSharding& sharding) {
+  std::string text;
+  for (size_t i = 0; i < node.operands.size(); ++i) {
+    const Value& value = graph.value(node.operands[i]);
+    text += fmt::format("{}{} {}", i == 0 ? "" : ", ", value.name, form_text(value, sharding.operands[i]));
+  }
+  text += " -> " + form_text(graph.value(node.results[0]), sharding.results[0]);
+  return text;
+}
+
+bool does_as(const Graph& placed, const Node& node, const NodeSharding& sharding) {
+  if (node.operand_shardings != sharding.operands) return false;
+  for (size_t i = 0; i < node.results.size(); ++i) {
+    if (placed.value(node.results[i]).sharding != sharding.results[i]) return false;
+  }
+  return true;
+}
+
+std::vector<Cost> min_marginals(const CostNetwork& network, int variable) {
+  std::vector<Cost> least;
+  int labels = network.num_labels(variable);
+  for (int label = 0; label < labels; ++label) {
+    CostNetwork pinned = network;
+    std::vector<Cost> entries(static_cast<size_t>(labels), kInfeasible);
+    entries[static_cast<size_t>(label)] = 0;
+    pinned.add_factor({variable}, pinned.add_table({labels}, std::move(entries)));
+    least.push_back(solve(pinned).cost);
+  }
+  return least;
+}
+
+Graph differentiated(const Graph& graph, const PassContext& context) {
+  return build_backward(infer_types(graph, context), context);
+}
+
+}  // namespace
+
+std::vector<NodeAlternatives> alternatives(const Graph& typed, const CompileOptions& options,
+                                           const std::string& layer) {
+  DiagnosticSink ignored;
+  PassContext context{options, ignored};
+  Graph placed = assign_shardings(differentiated(typed, context), context);
+  NodeRules rules(placed);
+  SearchSpace space(placed, rules, options.search);
+  require_ways(placed, rules, options.search, space);
+  SearchNetwork network(placed, space, options.price);
+  CostNetwork costs = network.network(kCheapest);
+
+  std::vector<size_t> nodes;
+  for (bool wants_heavy : {true, false}) {
+    for (size_t n = 0; n < placed.nodes.size() && (wants_heavy || nodes.empty()); ++n) {
+      const Node& node = placed.nodes[n];
+      bool fits = node.layer == layer && node.phase == Phase::kForward && network.variable_of_node(n) >= 0;
+      if (fits && (op_def(node.op).heavy == wants_heavy)) nodes.push_back(n);
+    }
+  }
+  std::vector<NodeAlternatives> result;
+  for (size_t n : nodes) {
+    const Node& node = placed.nodes[n];
+    NodeAlternatives item{std::string(op_name(node.op)), {}};
+    std::vector<Cost> least = min_marginals(costs, network.variable_of_node(n));
+    const std::vector<NodeSharding>& shardings = space.choices(space.kind(n)).shardings;
+    for (size_t i = 0; i < shardings.size() && i < least.size(); ++i) {
+      Alternative way{way_text(placed, node, shardings[i]), does_as(placed, node, shardings[i]), std::nullopt, 0};
+      if (least[i] < kInfeasible) {
+        Charge charge = SearchNetwork::cheapest_charge(least[i]);
+        way.price = charge.price;
+        way.memory = charge.memory;
+      }
+      item.ways.push_back(std::move(way));
+    }
+    std::stable_sort(item.ways.begin(), item.ways.end(), [](const Alternative& a, const Alternative& b) {
+      if (a.price.has_value() != b.price.has_value()) return a.price.has_value();
+      return std::pair(a.price.value_or(0), a.memory) < std::pair(b.price.value_or(0), b.memory);
+    });
+    result.push_back(std::move(item));
+  }
+  return result;
+}
+
+std::vector<FrontPoint> price_memory_front(const Graph& typed, const CompileOptions& options) {
+  DiagnosticSink ignored;
+  PassContext context{options, ignored};
+  Graph graph = differentiated(typed, context);
+  graph.mesh = search_mesh(graph, without_trivial_axes(options.mesh), options);
+  NodeRules rules(graph);
+  SearchSpace space(graph, rules, options.search);
+  require_ways(graph, rules, options.search, space);
+  SearchNetwork network(graph, space, options.price);
+  std::vector<FrontPoint> front;
+  for (const SearchSolution& corner : price_memory_front(network, kMostCorners)) {
+    front.push_back({corner.charge.price, corner.charge.memory});
+  }
+  return front;
+}
+
+}  // namespace tpc

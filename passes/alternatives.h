@@ -1,0 +1,38 @@
+/// What else a layer could do, and what the step would then cost at best.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "passes/pass.h"
+
+namespace tpc {
+
+/// One way of a node.
+struct Alternative {
+  /// "block0.ln2 R, block0.fc1.weight S(ffn) -> S(ffn)"; several axes in mesh order: "R/S(ffn)".
+  std::string way;
+  bool is_chosen = false;
+  /// Price and memory (memory_account) of the cheapest plan in which the node does this; absent: there is none.
+  std::optional<int64_t> price;
+  int64_t memory = 0;
+};
+
+struct NodeAlternatives {
+  std::string op;
+  std::vector<Alternative> ways;
+};
+
+/// For the forward nodes of a layer that carry its work (its other forward nodes when none does). `graph` is typed;
+/// `options` ask for a plan of it. Empty when no node of the layer has a choice. UserError when the search refuses.
+std::vector<NodeAlternatives> alternatives(const Graph& graph, const CompileOptions& options, const std::string& layer);
+
+/// The price of every corner of the convex hull of price against memory that the search finds, by increasing memory.
+struct FrontPoint {
+  int64_t price = 0;
+  int64_t memory = 0;
+};
+std::vector<FrontPoint> price_memory_front(const Graph& graph, const CompileOptions& options);
+
+}  // namespace tpc
