@@ -26,7 +26,10 @@ Graph assign_shardings(Graph graph, const PassContext& context) {
   graph.mesh = strategy->refine_mesh(graph, without_trivial_axes(context.options.mesh), context.options);
   ChosenShardings chosen = strategy->choose(graph, context);
   graph.proof = std::move(chosen.proof);
-  for (size_t v = 0; v < graph.values.size(); ++v) graph.values[v].kept = std::move(chosen.kept[v]);
+  for (size_t v = 0; v < graph.values.size(); ++v) {
+    graph.values[v].kept = std::move(chosen.kept[v]);
+    graph.values[v].via = std::move(chosen.via[v]);
+  }
 
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     Node& node = graph.nodes[i];

@@ -63,9 +63,12 @@ struct UseGroup {
   struct Target {
     TensorSharding sharding;
     int by = 0;
+    bool is_kept = false;
   };
   std::vector<TensorSharding> from;
   std::vector<Target> targets;
+  /// Forms that serve the targets; empty: these themselves.
+  std::vector<TensorSharding> via;
   bool starts_from(const TensorSharding& form) const { return std::find(from.begin(), from.end(), form) != from.end(); }
   /// Edges of the trees: to each form from the form that it is made of. Worked out at the first use.
   std::map<TensorSharding, TensorSharding> made_of;
@@ -101,7 +104,10 @@ class RedistributeInserter {
       for (const auto& [value, kept] : kept_after_[i]) keep(value, kept, static_cast<int>(i));
       for (ValueId value : source_[i].results) reduce_at_once(value, source_[i]);
     }
-    for (Value& value : graph_.values) value.kept.clear();
+    for (Value& value : graph_.values) {
+      value.kept.clear();
+      value.via = {};
+    }
   }
 
  private:
@@ -128,6 +134,9 @@ class RedistributeInserter {
         if (kind == kFromKept && !group.starts_from(form)) group.from.push_back(form);
       }
       if (group.starts_from(source.sharding)) group.holds[source.sharding] = value;
+      Phase made = source_[static_cast<size_t>(producer_[value.position()])].phase;
+      Phase phase = kind == kFromMade ? made : kind == kFromKept ? Phase::kBackward : Phase::kOptimizer;
+      group.via = source.via[static_cast<size_t>(phase)];
     }
     return entry->second;
   }
@@ -153,23 +162,31 @@ class RedistributeInserter {
       int after = last == last_forward_use.end() ? producer_[v] : last->second;
       for (const TensorSharding& form : value.kept) {
         if (form == value.sharding) continue;
-        want(start_group(id, kFromMade), form, kept->second.targets.front().by);
+        want(start_group(id, kFromMade), form, kept->second.targets.front().by, /*is_kept=*/true);
         kept_after_[static_cast<size_t>(after)].emplace_back(id, form);
       }
     }
   }
 
-  static void want(UseGroup& group, const TensorSharding& sharding, int by) {
-    bool known = std::any_of(group.targets.begin(), group.targets.end(),
-                             [&](const UseGroup::Target& target) { return target.sharding == sharding; });
-    if (!known) group.targets.push_back({sharding, by});
+  static void want(UseGroup& group, const TensorSharding& sharding, int by, bool is_kept = false) {
+    auto known = std::find_if(group.targets.begin(), group.targets.end(),
+                              [&](const UseGroup::Target& target) { return target.sharding == sharding; });
+    if (known == group.targets.end()) {
+      group.targets.push_back({sharding, by, is_kept});
+    } else {
+      known->is_kept = known->is_kept || is_kept;
+    }
   }
 
   void plan(ValueId value, UseGroup& group) {
     if (group.is_planned) return;
     group.is_planned = true;
-    std::vector<TensorSharding> targets;
-    for (const UseGroup::Target& target : group.targets) targets.push_back(target.sharding);
+    std::vector<TensorSharding> targets = group.via;
+    for (const UseGroup::Target& target : group.targets) {
+      bool is_made_first = group.via.empty() || target.is_kept;
+      if (is_made_first && std::find(targets.begin(), targets.end(), target.sharding) == targets.end())
+        targets.push_back(target.sharding);
+    }
     std::sort(targets.begin(), targets.end());
     const TensorType& type = graph_.value(value).type;
     auto [known, is_new] = trees_.try_emplace({type.shape, byte_size(type.dtype), group.from, targets});
@@ -184,6 +201,28 @@ class RedistributeInserter {
       }
     }
     group.made_of = known->second;
+    serve_from_made(type, group);
+  }
+
+  /// What is wanted but not made first comes from the nearest form that is: at no price.
+  void serve_from_made(const TensorType& type, UseGroup& group) {
+    std::vector<TensorSharding> made = group.from;
+    for (const auto& [after, before] : group.made_of) made.push_back(after);
+    ConversionGraph conversions(type.shape, byte_size(type.dtype), graph_.mesh, price_);
+    for (const UseGroup::Target& target : group.targets) {
+      const TensorSharding& wanted = target.sharding;
+      if (std::find(made.begin(), made.end(), wanted) != made.end() || group.made_of.count(wanted) != 0) continue;
+      const TensorSharding* nearest = nullptr;
+      ConversionCost least;
+      for (const TensorSharding& form : made) {
+        ConversionGraph::State from = conversions.add(form);
+        ConversionCost cost = conversions.cost(from, conversions.add(wanted));
+        if (nearest != nullptr && least <= cost) continue;
+        nearest = &form;
+        least = cost;
+      }
+      group.made_of.emplace(wanted, *nearest);
+    }
   }
 
   /// The value that holds this form, made now (with what leads to it) if it does not exist.

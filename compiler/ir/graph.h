@@ -1,6 +1,7 @@
 /// The graph: a training step (or its forward half) as a list of primitive ops on named tensors.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -53,6 +54,9 @@ struct Value {
   /// as it lies: its own sharding alone means that what forward gathered is gathered again). Empty: every form that
   /// forward made serves.
   std::vector<TensorSharding> kept;
+  /// At Stage::kPlaced only: forms that are made first, and serve the uses of a phase where several share them; by phase.
+  /// Empty: those that the uses want.
+  std::array<std::vector<TensorSharding>, 3> via;
   /// Shape of the fullest rank's part; absent before Stage::kLocal.
   std::optional<Shape> local_shape;
   bool operator==(const Value&) const = default;

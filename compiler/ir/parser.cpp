@@ -281,6 +281,10 @@ class GraphParser {
     if (accept_word("kept")) {
       while (next_is('[')) value.kept.push_back(sharding());
     }
+    while (accept_word("via")) {
+      std::vector<TensorSharding>& forms = value.via[static_cast<size_t>(phase())];
+      while (next_is('[')) forms.push_back(sharding());
+    }
     if (accept_word("local")) value.local_shape = shape();
     if (!values_.emplace(id, std::move(value)).second) fail(start, fmt::format("value %{} is made twice", id.index));
     return id;

@@ -23,6 +23,10 @@ std::string value_text(const Graph& graph, ValueId id) {
   if (!value.sharding.placements.empty()) text += " @ " + to_string(value.sharding);
   if (!value.kept.empty()) text += " kept";
   for (const TensorSharding& form : value.kept) text += " " + to_string(form);
+  for (size_t phase = 0; phase < value.via.size(); ++phase) {
+    if (!value.via[phase].empty()) text += fmt::format(" via {}", to_string(static_cast<Phase>(phase)));
+    for (const TensorSharding& form : value.via[phase]) text += " " + to_string(form);
+  }
   if (value.local_shape) text += " local " + to_string(*value.local_shape);
   return text;
 }
@@ -79,9 +83,9 @@ std::string print(const Graph& graph) {
   if (graph.loss.is_valid()) text += fmt::format("loss {}\n", id_text(graph.loss));
   if (graph.proof) {
     const SearchProof& proof = *graph.proof;
-    text += fmt::format("proof {} price {} bound {} memory {} limit {} decisions {} choices {}\n",
-                        quoted(proof.objective), proof.price, proof.bound, proof.memory, proof.memory_limit,
-                        proof.decisions, proof.choices);
+    text +=
+        fmt::format("proof {} price {} bound {} memory {} limit {} decisions {} choices {}\n", quoted(proof.objective),
+                    proof.price, proof.bound, proof.memory, proof.memory_limit, proof.decisions, proof.choices);
   }
   std::vector<bool> is_made(graph.values.size(), false);
   for (const Node& node : graph.nodes) {

@@ -268,6 +268,7 @@ ChosenShardings megatron_choose(const Graph& graph, const PassContext& context) 
   result.nodes.assign(graph.nodes.size(), std::vector<Strategy>(graph.mesh.num_axes()));
   result.leaves.resize(graph.values.size());
   result.kept.resize(graph.values.size());
+  result.via.resize(graph.values.size());
   NodeRules ruled(graph);
   TrainingGraph steps{forward_nodes(graph), parameters_of_gradients(graph), sequence_dims(graph, ruled)};
   for (const Node& node : graph.nodes) {

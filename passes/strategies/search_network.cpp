@@ -380,10 +380,13 @@ void SearchNetwork::add_value(ValueId value, const Side& made, const UseSides& s
   };
   if (is_leaf) size_factor(made);
   std::vector<std::vector<State>> made_forms = meaning(made).forms;
+  Phase making_phase = graph_.nodes[static_cast<size_t>(producer_[value.position()])].phase;
   for (const std::vector<Side>* group : {&sides.early, &sides.rest}) {
     if (group == &sides.early && !sides.late.empty()) continue;
     std::vector<Side> wanted = gathered(of_tensor, *group, made_forms, {});
     if (wanted.empty()) continue;
+    bool is_rest = group == &sides.rest;
+    if (group->size() > 1) forms_.push_back({value, wanted[0], is_rest ? Phase::kOptimizer : making_phase});
     add_factor(TableKind::kProvide, of_tensor, {made, wanted[0]}, [&](const std::vector<size_t>& labels) {
       return std::optional(provide_charge(of_tensor, forms_of(made, labels[0]), forms_of(wanted[0], labels[1])));
     });
@@ -391,11 +394,12 @@ void SearchNetwork::add_value(ValueId value, const Side& made, const UseSides& s
   if (sides.late.empty()) return;
 
   Side kept = kept_side(of_tensor, made, sides, is_leaf);
-  kept_.push_back({value, kept});
+  forms_.push_back({value, kept, std::nullopt});
   size_factor(kept);
   std::vector<std::vector<State>> kept_forms = meaning(kept).forms;
   std::vector<Side> early{made, kept};
   for (const Side& side : gathered(of_tensor, sides.early, made_forms, kept_forms)) early.push_back(side);
+  if (sides.early.size() > 1) forms_.push_back({value, early[2], making_phase});
   add_factor(TableKind::kKeep, of_tensor, early, [&](const std::vector<size_t>& labels) {
     std::vector<State> targets = forms_of(kept, labels[1]);
     if (early.size() > 2) {
@@ -417,6 +421,7 @@ void SearchNetwork::add_value(ValueId value, const Side& made, const UseSides& s
   }
   std::vector<Side> late{kept, gathered(of_tensor, sides.late, sources, {})[0]};
   if (is_leaf) late.push_back(made);
+  if (sides.late.size() > 1) forms_.push_back({value, late[1], Phase::kBackward});
   add_factor(TableKind::kLate, of_tensor, late, [&](const std::vector<size_t>& labels) {
     std::vector<State> from = forms_of(kept, labels[0]);
     if (is_leaf) from.push_back(forms_of(made, labels[2])[0]);
@@ -502,6 +507,7 @@ ChosenShardings SearchNetwork::decode(std::span<const int> assignment) const {
   chosen.nodes.resize(graph_.nodes.size());
   chosen.leaves.resize(graph_.values.size());
   chosen.kept.resize(graph_.values.size());
+  chosen.via.resize(graph_.values.size());
   auto label = [&](int variable) { return static_cast<size_t>(assignment[static_cast<size_t>(variable)]); };
   for (size_t n = 0; n < graph_.nodes.size(); ++n) {
     if (variable_of_node_[n] >= 0) {
@@ -513,14 +519,16 @@ ChosenShardings SearchNetwork::decode(std::span<const int> assignment) const {
     ValueId leaf{static_cast<int32_t>(v)};
     chosen.leaves[v] = space_.at_rest(space_.leaf_kind(leaf))[label(variable_of_leaf_[v])];
   }
-  for (const Kept& kept : kept_) {
-    const std::vector<State>& forms = meaning(kept.side).forms[label(kept.side.variable)];
-    const Tensor& of = *tensors_[static_cast<size_t>(
-        tensor_index_.at({graph_.value(kept.value).type.shape, byte_size(graph_.value(kept.value).type.dtype)}))];
-    std::vector<TensorSharding>& in_words = chosen.kept[kept.value.position()];
-    for (State form : forms) in_words.push_back(of.conversions.sharding(form));
+  for (const Forms& item : forms_) {
+    const TensorType& type = graph_.value(item.value).type;
+    const Tensor& of = *tensors_[static_cast<size_t>(tensor_index_.at({type.shape, byte_size(type.dtype)}))];
+    size_t at = item.value.position();
+    std::vector<TensorSharding>& list =
+        item.made_for ? chosen.via[at][static_cast<size_t>(*item.made_for)] : chosen.kept[at];
+    for (State form : meaning(item.side).forms[label(item.side.variable)])
+      list.push_back(of.conversions.sharding(form));
     // Nothing beside the leaf itself.
-    if (forms.empty()) in_words.push_back(*chosen.leaves[kept.value.position()]);
+    if (list.empty()) list.push_back(*chosen.leaves[at]);
   }
   return chosen;
 }

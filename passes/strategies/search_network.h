@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -102,10 +103,11 @@ class SearchNetwork {
     std::vector<Side> late;   ///< by backward, of what was kept
     std::vector<Side> rest;   ///< by the optimizer, of a leaf at rest
   };
-  /// A variable that holds the form of a value that is kept.
-  struct Kept {
+  /// A variable that holds the forms of a value that are kept, or made for uses of a phase.
+  struct Forms {
     ValueId value;
     Side side;
+    std::optional<Phase> made_for;  ///< absent: kept
   };
   enum class TableKind : int { kProvide, kServe, kKeep, kLate, kSize };
 
@@ -149,7 +151,7 @@ class SearchNetwork {
   std::vector<int> num_labels_;
   std::vector<int> variable_of_node_;
   std::vector<int> variable_of_leaf_;
-  std::vector<Kept> kept_;
+  std::vector<Forms> forms_;
   std::vector<std::unique_ptr<Tensor>> tensors_;
   std::map<std::pair<Shape, int64_t>, int> tensor_index_;
   std::vector<LabelMeaning> meanings_;

@@ -2,6 +2,7 @@
 /// at rest. Everything after that choice (redistributes, collectives) is the same code for all strategies.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,8 +20,9 @@ struct ChosenShardings {
   NodeStrategies nodes;
   /// How an input, parameter or state lies at rest; absent: as its first use wants it.
   std::vector<std::optional<TensorSharding>> leaves;
-  /// See Value::kept.
+  /// See Value::kept and Value::via.
   std::vector<std::vector<TensorSharding>> kept;
+  std::vector<std::array<std::vector<TensorSharding>, 3>> via;
   std::optional<SearchProof> proof;
 };
 

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "compiler/frontend/model.h"
+#include "passes/collective_price.h"
 #include "passes/pipeline.h"
 #include "tests/support/program.h"
 
@@ -27,26 +28,56 @@ struct Outcome {
   int refused = 0;
 };
 
+/// A search of the same mesh, by bytes alone or with a price of memory.
+MeshCase searched(MeshCase mesh, double memory_price) {
+  mesh.name = "random search";
+  mesh.sequence_parallel = false;
+  mesh.strategy = "search";
+  mesh.search.memory_price = memory_price;
+  return mesh;
+}
+
 void check_seed(uint64_t seed, Outcome& outcome) {
   std::string text = random_model(seed);
   std::mt19937_64 random(seed);
   CAPTURE(seed);
   CAPTURE(text);
   MeshCase single{"one rank", DeviceMesh()};
-  Training wanted = train_reference(compile_text(text, "random.json", {}, single).graph, 2, seed % 2 == 0);
+  bool ignore = seed % 2 == 0;
+  Training wanted = train_reference(compile_text(text, "random.json", {}, single).graph, 2, ignore);
+  constexpr double kTolerance = 1e-8;
   for (int i = 0; i < 3; ++i) {
     MeshCase mesh = random_mesh(random);
     CAPTURE(to_string(mesh.mesh));
     CAPTURE(mesh.sequence_parallel);
-    Graph graph;
+    std::optional<int64_t> by_rules;
     try {
-      graph = compile_text(text, "random.json", {}, mesh).graph;
+      Graph graph = compile_text(text, "random.json", {}, mesh).graph;
+      by_rules = collective_price(graph, MovePrice());
+      CHECK(first_difference(wanted, train_reference(graph, 2, ignore), kTolerance) == "");
+      ++outcome.trained;
     } catch (const UserError&) {
       ++outcome.refused;
-      continue;
     }
-    CHECK(first_difference(wanted, train_reference(graph, 2, seed % 2 == 0), 1e-8) == "");
-    ++outcome.trained;
+    // Whatever the rules can do, the search can, for no more bytes; what it returns trains the same, dear memory or
+    // not.
+    for (double memory_price : {0.0, i == 0 ? 500.0 : 2.0}) {
+      CAPTURE(memory_price);
+      Graph graph;
+      try {
+        graph = compile_text(text, "random.json", {}, searched(mesh, memory_price)).graph;
+      } catch (const UserError& error) {
+        CHECK_MESSAGE(!by_rules, error.what());
+        ++outcome.refused;
+        continue;
+      }
+      // The optimum promised is what the collectives cost (the pass checks that it is no more).
+      CHECK(graph.proof->price == collective_price(graph, MovePrice()));
+      CHECK(graph.proof->is_optimal());
+      if (by_rules && memory_price == 0) CHECK(graph.proof->price <= *by_rules);
+      CHECK(first_difference(wanted, train_reference(graph, 2, ignore), kTolerance) == "");
+      ++outcome.trained;
+    }
   }
 }
 
