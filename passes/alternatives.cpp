@@ -8,7 +8,7 @@
 #include "passes/assign_shardings.h"
 #include "passes/build_backward.h"
 #include "passes/infer_types.h"
-#include "passes/solver/elimination.h"
+#include "passes/solver/min_marginals.h"
 #include "passes/strategies/search.h"
 #include "passes/strategies/search_network.h"
 #include "passes/strategies/search_refusal.h"
@@ -44,19 +44,6 @@ bool does_as(const Graph& placed, const Node& node, const NodeSharding& sharding
     if (placed.value(node.results[i]).sharding != sharding.results[i]) return false;
   }
   return true;
-}
-
-std::vector<Cost> min_marginals(const CostNetwork& network, int variable) {
-  std::vector<Cost> least;
-  int labels = network.num_labels(variable);
-  for (int label = 0; label < labels; ++label) {
-    CostNetwork pinned = network;
-    std::vector<Cost> entries(static_cast<size_t>(labels), kInfeasible);
-    entries[static_cast<size_t>(label)] = 0;
-    pinned.add_factor({variable}, pinned.add_table({labels}, std::move(entries)));
-    least.push_back(solve(pinned).cost);
-  }
-  return least;
 }
 
 Graph differentiated(const Graph& graph, const PassContext& context) {

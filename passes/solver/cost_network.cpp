@@ -10,7 +10,6 @@ namespace tpc {
 namespace {
 
 constexpr int kMaxLabels = std::numeric_limits<uint16_t>::max();
-constexpr size_t kMaxScope = 6;
 
 }  // namespace
 

@@ -12,6 +12,7 @@ namespace tpc {
 class CostNetwork {
  public:
   using Table = CostTable;
+  static constexpr size_t kMaxScope = 18;
   struct Factor {
     std::vector<int> scope;
     int table = 0;
@@ -25,7 +26,7 @@ class CostNetwork {
   int add_table(std::vector<int> sizes, std::vector<Cost> entries);
 
   /// The table applies to these (distinct) variables, whose domain sizes must be the table's sizes. A scope may have 0
-  /// to 6 variables.
+  /// to kMaxScope variables.
   void add_factor(std::vector<int> scope, int table);
 
   int num_variables() const { return static_cast<int>(num_labels_.size()); }

@@ -14,6 +14,8 @@ struct SolveOptions {
   bool reuse_buckets = true;
   /// Entries x labels of the largest bucket that is tried.
   int64_t max_entries = int64_t{1} << 27;
+  /// This variable is eliminated after all others; -1: any.
+  int last_variable = -1;
 };
 
 // GCC 12 takes the scoped SolveStatus::kInfeasible for a declaration that hides the cost of that name.
@@ -22,7 +24,8 @@ struct SolveOptions {
 enum class SolveStatus : uint8_t {
   kOptimal,
   kInfeasible,  ///< no assignment costs less than tpc::kInfeasible
-  kTooLarge,    ///< some bucket would pass max_entries; nothing was computed
+  kBounded,     ///< solve_by_bounds only: not proved optimal, but no assignment costs less than lower_bound
+  kTooLarge,    ///< some bucket would pass max_entries, and nothing better is known
 };
 #pragma GCC diagnostic pop
 
@@ -31,12 +34,18 @@ struct SolveStatistics {
   int64_t largest_bucket = 0;  ///< entries x labels
   int buckets = 0;
   int distinct_buckets = 0;  ///< those that were computed
+
+  // Of solve_by_bounds; the above is then of its last elimination. 0 where solve did without.
+  int prunings = 0;         ///< rounds
+  int64_t labels = 0;       ///< of all variables
+  int64_t labels_left = 0;  ///< of the variables in the last elimination
+  Cost lower_bound = 0;     ///< before the last elimination: with `cost` the gap that labels may not exceed
 };
 
 struct Solution {
   SolveStatus status = SolveStatus::kTooLarge;
-  Cost cost = kInfeasible;      ///< kInfeasible unless optimal
-  std::vector<int> assignment;  ///< a label per variable; empty unless optimal
+  Cost cost = kInfeasible;      ///< kInfeasible unless optimal or bounded
+  std::vector<int> assignment;  ///< a label per variable; empty unless optimal or bounded
   Certificate certificate;      ///< proves the assignment optimal; empty unless optimal
   SolveStatistics statistics;
 };

@@ -13,6 +13,8 @@ namespace {
 /// depend on the order of its terms and equal cliques compare equal in every layer.
 int64_t scaled_log2(int num_labels) { return std::llround(std::ldexp(std::log2(num_labels), 20)); }
 
+constexpr int64_t kLargestTotal = int64_t{1} << 62;
+
 /// Compares like (log_entries, neighbours, variable), in one step.
 __extension__ using Candidate = unsigned __int128;
 
@@ -24,7 +26,7 @@ size_t variable_of(Candidate candidate) { return static_cast<uint32_t>(candidate
 
 class OrderSearch {
  public:
-  explicit OrderSearch(const CostNetwork& network) : network_(network) {
+  OrderSearch(const CostNetwork& network, int last_variable) : network_(network), last_variable_(last_variable) {
     auto count = static_cast<size_t>(network.num_variables());
     weight_.resize(count);
     for (size_t v = 0; v < count; ++v) weight_[v] = scaled_log2(network.num_labels(static_cast<int>(v)));
@@ -53,14 +55,19 @@ class OrderSearch {
       }
       order.variables.push_back(static_cast<int>(v));
       order.width = std::max(order.width, static_cast<int>(neighbours_[v].size()));
-      order.largest_bucket = std::max(order.largest_bucket, bucket_entries(v));
+      int64_t entries = bucket_entries(v);
+      order.largest_bucket = std::max(order.largest_bucket, entries);
+      order.total = std::min(order.total + std::min(entries, kLargestTotal), kLargestTotal);
       eliminate(v);
     }
     return order;
   }
 
  private:
-  Candidate candidate(size_t v) const { return make_candidate(log_entries_[v], neighbours_[v].size(), v); }
+  Candidate candidate(size_t v) const {
+    if (static_cast<int>(v) == last_variable_) return make_candidate(std::numeric_limits<int64_t>::max(), 0, v);
+    return make_candidate(log_entries_[v], neighbours_[v].size(), v);
+  }
 
   void enqueue(size_t v) {
     queued_[v] = candidate(v);
@@ -114,6 +121,7 @@ class OrderSearch {
   }
 
   const CostNetwork& network_;
+  int last_variable_;
   std::vector<int64_t> weight_;
   std::vector<int64_t> log_entries_;          // of a variable and its neighbours
   std::vector<std::vector<int>> neighbours_;  // increasing
@@ -124,8 +132,8 @@ class OrderSearch {
 
 }  // namespace
 
-EliminationOrder elimination_order(const CostNetwork& network, int64_t max_entries) {
-  return OrderSearch(network).run(max_entries);
+EliminationOrder elimination_order(const CostNetwork& network, int64_t max_entries, int last_variable) {
+  return OrderSearch(network, last_variable).run(max_entries);
 }
 
 }  // namespace tpc

@@ -18,6 +18,10 @@ constexpr int kPrimaryShift = 60;
 /// Larger weights leave no room for the secondary charge.
 constexpr int64_t kMostWeightWithSecondary = int64_t{1} << 14;
 
+bool has_secondary(ChargeOrder order) {
+  return std::max(order.price_weight, order.memory_weight) < kMostWeightWithSecondary;
+}
+
 }  // namespace
 
 SearchNetwork::SearchNetwork(const Graph& graph, const SearchSpace& space, const MovePrice& price)
@@ -38,8 +42,9 @@ SearchNetwork::SearchNetwork(const Graph& graph, const SearchSpace& space, const
   for (const Node& node : graph.nodes) add_update_memory(node);
 }
 
-int SearchNetwork::add_variable(size_t num_labels) {
+int SearchNetwork::add_variable(size_t num_labels, bool is_norm_sum) {
   num_labels_.push_back(static_cast<int>(num_labels));
+  is_norm_sum_.push_back(is_norm_sum);
   return static_cast<int>(num_labels_.size()) - 1;
 }
 
@@ -78,7 +83,7 @@ void SearchNetwork::add_node_and_leaf_variables() {
   variable_of_leaf_.assign(graph_.values.size(), -1);
   for (size_t n = 0; n < graph_.nodes.size(); ++n) {
     if (space_.kind(n) >= 0) {
-      variable_of_node_[n] = add_variable(space_.choices(space_.kind(n)).strategies.size());
+      variable_of_node_[n] = add_variable(space_.choices(space_.kind(n)).strategies.size(), space_.is_norm_sum(n));
       continue;
     }
     for (ValueId result : graph_.nodes[n].results) {
@@ -449,26 +454,71 @@ void SearchNetwork::add_update_memory(const Node& node) {
   }
 }
 
-CostNetwork SearchNetwork::network(ChargeOrder order) const {
-  CostNetwork network;
-  for (int labels : num_labels_) network.add_variable(labels);
-  std::vector<int> table_of;
-  for (const Table& table : tables_) {
-    std::vector<Cost> entries;
-    entries.reserve(table.entries.size());
-    for (size_t i = 0; i < table.entries.size(); ++i) {
-      const Charge& charge = table.entries[i];
-      Cost cost = Cost{order.price_weight} * charge.price + Cost{order.memory_weight} * charge.memory;
-      if (std::max(order.price_weight, order.memory_weight) < kMostWeightWithSecondary) {
-        Cost secondary = order.price_weight == 0 ? charge.price : charge.memory;
-        cost = (cost << (kPrimaryShift - kSecondaryShift)) + secondary;
-      }
-      cost = (cost << kSecondaryShift) + charge.collectives;
-      entries.push_back(table.is_legal[i] ? cost : kInfeasible);
-    }
-    table_of.push_back(network.add_table(table.sizes, std::move(entries)));
+int SearchNetwork::num_norm_ways() const {
+  int ways = 1;
+  for (size_t v = 0; v < num_labels_.size(); ++v) {
+    if (is_norm_sum_[v]) ways = std::max(ways, num_labels_[v]);
   }
-  for (const Factor& factor : factors_) network.add_factor(factor.scope, table_of[static_cast<size_t>(factor.table)]);
+  return ways;
+}
+
+int SearchNetwork::fixed_label(int variable, int norm_way) const {
+  auto at = static_cast<size_t>(variable);
+  return is_norm_sum_[at] ? std::min(norm_way, num_labels_[at] - 1) : -1;
+}
+
+std::vector<int> SearchNetwork::with_norm_way(std::vector<int> assignment, int norm_way) const {
+  for (size_t v = 0; v < assignment.size(); ++v) {
+    if (is_norm_sum_[v]) assignment[v] = fixed_label(static_cast<int>(v), norm_way);
+  }
+  return assignment;
+}
+
+int64_t SearchNetwork::price_gap(Cost difference, ChargeOrder order) {
+  if (order.price_weight == 0) return 0;
+  Cost unit = Cost{order.price_weight} << (has_secondary(order) ? kPrimaryShift : kSecondaryShift);
+  // Less than a unit is a matter of memory or collectives.
+  return static_cast<int64_t>(difference / unit);
+}
+
+CostNetwork SearchNetwork::network(ChargeOrder order, int norm_way) const {
+  auto cost_of = [&](const Table& table, size_t at) {
+    if (!table.is_legal[at]) return kInfeasible;
+    const Charge& charge = table.entries[at];
+    Cost cost = Cost{order.price_weight} * charge.price + Cost{order.memory_weight} * charge.memory;
+    if (has_secondary(order)) {
+      cost = (cost << (kPrimaryShift - kSecondaryShift)) + (order.price_weight == 0 ? charge.price : charge.memory);
+    }
+    return (cost << kSecondaryShift) + charge.collectives;
+  };
+  CostNetwork network;
+  for (size_t v = 0; v < num_labels_.size(); ++v) network.add_variable(is_norm_sum_[v] ? 1 : num_labels_[v]);
+  // A table with the norm's sums in its scope is cut to their label.
+  std::map<std::vector<int>, int> table_of;
+  for (const Factor& factor : factors_) {
+    std::vector<int> key{factor.table};
+    for (int variable : factor.scope) key.push_back(fixed_label(variable, norm_way));
+    auto [entry, is_new] = table_of.try_emplace(key, -1);
+    if (is_new) {
+      const Table& table = tables_[static_cast<size_t>(factor.table)];
+      std::vector<int> sizes = table.sizes;
+      for (size_t i = 0; i < sizes.size(); ++i) sizes[i] = key[i + 1] >= 0 ? 1 : sizes[i];
+      std::vector<Cost> entries;
+      std::vector<int> labels(sizes.size(), 0);
+      while (true) {
+        size_t at = 0;
+        for (size_t i = 0; i < sizes.size(); ++i) {
+          at = at * static_cast<size_t>(table.sizes[i]) + static_cast<size_t>(key[i + 1] >= 0 ? key[i + 1] : labels[i]);
+        }
+        entries.push_back(cost_of(table, at));
+        size_t i = sizes.size();
+        while (i > 0 && ++labels[i - 1] == sizes[i - 1]) labels[--i] = 0;
+        if (i == 0) break;
+      }
+      entry->second = network.add_table(std::move(sizes), std::move(entries));
+    }
+    network.add_factor(factor.scope, entry->second);
+  }
   return network;
 }
 

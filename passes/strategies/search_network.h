@@ -53,11 +53,18 @@ class SearchNetwork {
  public:
   SearchNetwork(const Graph& graph, const SearchSpace& space, const MovePrice& price);
 
-  /// The network for an order of charges. Variables and labels are the same for all orders.
-  CostNetwork network(ChargeOrder order) const;
+  /// Ways of the gradient norm's sums; 1 when there are none.
+  int num_norm_ways() const;
+  /// The network for an order of charges, in which those sums go way `norm_way` (their variables have one label). All
+  /// else is the same for all networks.
+  CostNetwork network(ChargeOrder order, int norm_way = 0) const;
+  /// The assignment of variables to all their labels that an assignment of such a network stands for.
+  std::vector<int> with_norm_way(std::vector<int> assignment, int norm_way) const;
   Charge charge(std::span<const int> assignment) const;
   /// The charge that a cost of network(kCheapest) stands for.
   static Charge cheapest_charge(Cost cost);
+  /// The price that a difference between costs of network(order) is worth at most.
+  static int64_t price_gap(Cost difference, ChargeOrder order);
   ChosenShardings decode(std::span<const int> assignment) const;
 
   int64_t num_decisions() const { return static_cast<int64_t>(num_labels_.size()); }
@@ -129,7 +136,9 @@ class SearchNetwork {
   std::vector<State> all_forms(const Side& side) const;
   Side kept_side(int tensor, const Side& made, const UseSides& uses, bool is_leaf);
 
-  int add_variable(size_t num_labels);
+  int add_variable(size_t num_labels, bool is_norm_sum = false);
+  /// Label that a variable has in a network: the norm's sums have one of theirs, others (-1) all.
+  int fixed_label(int variable, int norm_way) const;
   int intern(LabelMeaning meaning);
   const LabelMeaning& meaning(const Side& side) const { return meanings_[static_cast<size_t>(side.meaning)]; }
   int tensor_index(ValueId value);
@@ -151,6 +160,7 @@ class SearchNetwork {
   std::vector<int> num_labels_;
   std::vector<int> variable_of_node_;
   std::vector<int> variable_of_leaf_;
+  std::vector<bool> is_norm_sum_;  ///< per variable
   std::vector<Forms> forms_;
   std::vector<std::unique_ptr<Tensor>> tensors_;
   std::map<std::pair<Shape, int64_t>, int> tensor_index_;

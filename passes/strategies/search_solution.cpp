@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "compiler/core/check.h"
-#include "passes/solver/elimination.h"
+#include "passes/solver/pruned_elimination.h"
 
 namespace tpc {
 namespace {
@@ -16,21 +16,32 @@ namespace {
 constexpr int64_t kPriceScale = 1000;
 
 SearchSolution solved(const SearchNetwork& source, ChargeOrder order) {
-  CostNetwork network = source.network(order);
-  Solution solution = solve(network);
-  if (solution.status == SolveStatus::kTooLarge) {
-    throw UserError(SourceLoc{},
-                    "the choices of this model on this mesh are too many for an exact search; keep the "
-                    "roles of dp and tp (no --free-axes), or forbid splits with --no-split");
+  SearchSolution best;
+  Cost least = kInfeasible;
+  Cost least_bound = kInfeasible;
+  for (int norm_way = 0; norm_way < source.num_norm_ways(); ++norm_way) {
+    CostNetwork network = source.network(order, norm_way);
+    Solution solution = solve_exactly(network);
+    if (solution.status == SolveStatus::kTooLarge) {
+      throw UserError(SourceLoc{},
+                      "the choices of this model on this mesh are too many for an exact search; keep the "
+                      "roles of dp and tp (no --free-axes), or forbid splits with --no-split");
+    }
+    TPC_CHECK(solution.status != SolveStatus::kInfeasible, "the search network has no assignment");
+    Cost bound = solution.cost;
+    if (solution.status == SolveStatus::kBounded) {
+      bound = solution.statistics.lower_bound;
+    } else if (auto flaw = refute(solution.certificate, network, solution.assignment)) {
+      TPC_UNREACHABLE("the certificate of the search is refuted: {}", *flaw);
+    }
+    least_bound = std::min(least_bound, bound);
+    if (solution.cost >= least) continue;
+    least = solution.cost;
+    best.assignment = source.with_norm_way(std::move(solution.assignment), norm_way);
   }
-  TPC_CHECK(solution.status == SolveStatus::kOptimal, "the search network has no assignment");
-  if (auto flaw = refute(solution.certificate, network, solution.assignment))
-    TPC_UNREACHABLE("the certificate of the search is refuted: {}", *flaw);
-  SearchSolution result;
-  result.charge = source.charge(solution.assignment);
-  result.price_bound = result.charge.price;
-  result.assignment = std::move(solution.assignment);
-  return result;
+  best.charge = source.charge(best.assignment);
+  best.price_bound = best.charge.price - SearchNetwork::price_gap(least - least_bound, order);
+  return best;
 }
 
 /// Weights under which both corners cost the same: what lies below the line between them is found with these.

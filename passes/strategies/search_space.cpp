@@ -182,19 +182,37 @@ bool SearchSpace::agree_on_sub_axes(const ShardingRule& rule, bool may_share, co
   return may_share;
 }
 
+bool SearchSpace::is_norm_sum(size_t n) const {
+  return graph_.nodes[n].phase == Phase::kOptimizer && rules_[n].has_rule && is_scalar_node(rules_[n]);
+}
+
+/// The squares of all gradients are added up as partial sums, since R and S become P for nothing, and completed once.
+/// By data parallelism alone gradients can be whole, and so can their norm.
+std::vector<std::vector<Strategy>> SearchSpace::norm_ways(size_t n) const {
+  const RuledNode& ruled = rules_[n];
+  Strategy sum = Strategy::replicate();
+  for (size_t g = 0; g < ruled.rule.linear.size(); ++g) {
+    bool covers_all = ruled.rule.linear[g].operands.size() == ruled.operand_shapes.size();
+    if (covers_all && ruled.operand_shapes.size() > 1) sum = Strategy::linear(static_cast<int>(g));
+  }
+  std::vector<std::vector<Strategy>> ways{std::vector<Strategy>(graph_.mesh.num_axes(), sum)};
+  if (sum == Strategy::replicate() || graph_.mesh.num_axes() == 0) return ways;
+  bool is_one_axis = user_axis(graph_.mesh.axes().front().name) == user_axis(graph_.mesh.axes().back().name);
+  std::vector<Strategy> whole = ways[0];
+  for (size_t axis = 0; axis < whole.size(); ++axis) {
+    if (is_one_axis || !is_tensor_parallel(axis)) whole[axis] = Strategy::replicate();
+  }
+  if (whole != ways[0]) ways.push_back(std::move(whole));
+  return ways;
+}
+
 NodeChoices SearchSpace::make_choices(size_t n) const {
   const RuledNode& ruled = rules_[n];
   NodeChoices choices;
   size_t num_axes = graph_.mesh.num_axes();
   std::vector<std::vector<Strategy>> partial{{}};
-  // The sums of scalars of the optimizer wait until the end: R and S become P for nothing.
-  if (graph_.nodes[n].phase == Phase::kOptimizer && is_scalar_node(ruled)) {
-    Strategy way = Strategy::replicate();
-    for (size_t g = 0; g < ruled.rule.linear.size(); ++g) {
-      bool covers_all = ruled.rule.linear[g].operands.size() == ruled.operand_shapes.size();
-      if (covers_all && ruled.operand_shapes.size() > 1) way = Strategy::linear(static_cast<int>(g));
-    }
-    partial = {std::vector<Strategy>(num_axes, way)};
+  if (is_norm_sum(n)) {
+    partial = norm_ways(n);
   } else {
     for (size_t axis = 0; axis < num_axes; ++axis) {
       std::vector<Strategy> ways = ways_on_axis(n, axis);

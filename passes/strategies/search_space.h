@@ -26,6 +26,7 @@ struct NodeChoices {
 ///   roles      dp splits the batch of activations, and any dimension of tensors without one; tp, beside a dp, anything
 ///              but the batch; no roles with SearchOptions::free_axes
 ///   sub-axes   those of one axis of the user's do the same, unless they were asked for or share kv heads
+///   norm       the sum of the gradients' squares waits as a partial sum beside dp (it touches every layer; a scalar)
 ///   wishes     SearchOptions::no_split; annotations bind a forward node and its weight at rest on the axis tp
 class SearchSpace {
  public:
@@ -40,6 +41,10 @@ class SearchSpace {
   /// at_rest().
   int leaf_kind(ValueId value) const { return kind_of_leaf_[value.position()]; }
   const std::vector<TensorSharding>& at_rest(int kind) const { return at_rest_[static_cast<size_t>(kind)]; }
+
+  /// A sum of the gradient norm: it touches every layer, so that its few ways are tried one after the other, outside of
+  /// the network (SearchNetwork::num_norm_ways).
+  bool is_norm_sum(size_t node) const;
 
   /// Nodes and leaves (one of a kind) that no way is left for: then there is no plan.
   const std::vector<size_t>& empty_nodes() const { return empty_nodes_; }
@@ -58,6 +63,7 @@ class SearchSpace {
   std::vector<Strategy> ways_on_axis(size_t node, size_t axis) const;
   bool agree_on_sub_axes(const ShardingRule& rule, bool may_share, const std::vector<Strategy>& chosen,
                          Strategy next) const;
+  std::vector<std::vector<Strategy>> norm_ways(size_t node) const;
   NodeChoices make_choices(size_t node) const;
   std::vector<TensorSharding> make_at_rest(ValueId leaf, const std::vector<const Node*>& pinned_by) const;
   std::string node_key(size_t node) const;

@@ -37,7 +37,7 @@ MeshCase searched(MeshCase mesh, double memory_price) {
   return mesh;
 }
 
-void check_seed(uint64_t seed, Outcome& outcome) {
+void check_seed(uint64_t seed, bool searches, Outcome& outcome) {
   std::string text = random_model(seed);
   std::mt19937_64 random(seed);
   CAPTURE(seed);
@@ -59,6 +59,7 @@ void check_seed(uint64_t seed, Outcome& outcome) {
     } catch (const UserError&) {
       ++outcome.refused;
     }
+    if (!searches) continue;
     // Whatever the rules can do, the search can, for no more bytes; what it returns trains the same, dear memory or
     // not.
     for (double memory_price : {0.0, i == 0 ? 500.0 : 2.0}) {
@@ -81,20 +82,21 @@ void check_seed(uint64_t seed, Outcome& outcome) {
   }
 }
 
-void check_seeds(uint64_t first, uint64_t count) {
+/// Every `stride`-th seed is searched too, which takes most of the time.
+void check_seeds(uint64_t first, uint64_t count, uint64_t stride) {
   Outcome outcome;
-  for (uint64_t seed = first; seed < first + count; ++seed) check_seed(seed, outcome);
+  for (uint64_t seed = first; seed < first + count; ++seed) check_seed(seed, seed % stride == 1 % stride, outcome);
   MESSAGE(outcome.trained << " trained, " << outcome.refused << " refused");
   CHECK(outcome.trained > outcome.refused);
 }
 
 }  // namespace
 
-TEST_CASE("random models on random meshes equal one rank") { check_seeds(1, 60); }
+TEST_CASE("random models on random meshes equal one rank") { check_seeds(1, 60, 12); }
 
 TEST_CASE("full: many random models on random meshes equal one rank") {
   const char* first = std::getenv("TPC_SEED");
-  check_seeds(first != nullptr ? std::strtoull(first, nullptr, 10) : 1000, 2000);
+  check_seeds(first != nullptr ? std::strtoull(first, nullptr, 10) : 1000, 2000, 10);
 }
 
 }  // namespace tpc::testing

@@ -102,6 +102,10 @@ std::vector<MeshCase> search_cases() {
   add("dp 4 dear", "dp=4", dear);
   add("dp 2 tp 2", "dp=2,tp=2", bytes);
   add("dp 2 tp 3 priced", "dp=2,tp=3", priced);
+  add("dp 2 tp 2 free", "dp=2,tp=2", bytes);
+  cases.back().search.free_axes = true;
+  add("tp 4 as 2x2, priced", "tp=4", priced);
+  cases.back().search.sub_axes = {2, 2};
   return cases;
 }
 

@@ -23,6 +23,20 @@ int random_table(std::mt19937_64& random, CostNetwork& network, const std::vecto
   return network.add_table(sizes, entries);
 }
 
+template <typename Visit>
+void visit_assignments(const CostNetwork& network, Visit visit) {
+  auto count = static_cast<size_t>(network.num_variables());
+  std::vector<int> labels(count, 0);
+  size_t v = 0;
+  while (v != static_cast<size_t>(-1)) {
+    visit(labels);
+    for (v = count; v-- > 0;) {
+      if (++labels[v] < network.num_labels(static_cast<int>(v))) break;
+      labels[v] = 0;
+    }
+  }
+}
+
 }  // namespace
 
 int pick(std::mt19937_64& random, int low, int high) {
@@ -97,19 +111,21 @@ CostNetwork random_layers(std::mt19937_64& random, int num_layers, int num_long_
 }
 
 std::pair<Cost, std::vector<int>> enumerate_assignments(const CostNetwork& network) {
-  auto count = static_cast<size_t>(network.num_variables());
-  std::vector<int> labels(count, 0);
   std::pair<Cost, std::vector<int>> best{kInfeasible, {}};
-  while (true) {
+  visit_assignments(network, [&](const std::vector<int>& labels) {
     Cost cost = network.cost(labels);
     if (cost < best.first) best = {cost, labels};
-    size_t v = count;
-    while (v-- > 0) {
-      if (++labels[v] < network.num_labels(static_cast<int>(v))) break;
-      labels[v] = 0;
-    }
-    if (v == static_cast<size_t>(-1)) return best;
-  }
+  });
+  return best;
+}
+
+std::vector<Cost> marginals_by_enumeration(const CostNetwork& network, int variable) {
+  std::vector<Cost> least(static_cast<size_t>(network.num_labels(variable)), kInfeasible);
+  visit_assignments(network, [&](const std::vector<int>& labels) {
+    Cost& entry = least[static_cast<size_t>(labels[static_cast<size_t>(variable)])];
+    entry = std::min(entry, network.cost(labels));
+  });
+  return least;
 }
 
 CostNetwork edited(const CostNetwork& network, const FactorEdit& edit) {

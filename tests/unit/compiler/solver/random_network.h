@@ -24,6 +24,9 @@ CostNetwork random_layers(std::mt19937_64& random, int num_layers, int num_long_
 /// The least cost and the first assignment that has it, by enumeration.
 std::pair<Cost, std::vector<int>> enumerate_assignments(const CostNetwork& network);
 
+/// For each label of the variable the least cost of an assignment with it, by enumeration.
+std::vector<Cost> marginals_by_enumeration(const CostNetwork& network, int variable);
+
 /// Changes the table of a factor; false: leaves the factor out.
 using FactorEdit = std::function<bool(size_t factor, CostTable& table)>;
 
