@@ -10,9 +10,9 @@
 #include "compiler/plan/layer_role.h"
 #include "compiler/plan/model_words.h"
 #include "compiler/plan/plan_json.h"
+#include "compiler/plan/proof_text.h"
 #include "compiler/plan/report.h"
 #include "compiler/plan/text_table.h"
-#include "compiler/plan_comparison.h"
 #include "passes/alternatives.h"
 #include "passes/plan_options.h"
 

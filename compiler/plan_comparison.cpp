@@ -7,6 +7,7 @@
 
 #include "compiler/core/diagnostic.h"
 #include "compiler/plan/model_words.h"
+#include "compiler/plan/proof_text.h"
 #include "compiler/plan/report.h"
 #include "compiler/plan/text_table.h"
 #include "passes/alternatives.h"
@@ -62,14 +63,6 @@ std::string less_or_more(int64_t now, int64_t before) {
 }
 
 }  // namespace
-
-std::string price_text(int64_t price, bool is_time) {
-  if (!is_time) return bytes(price);
-  double seconds = static_cast<double>(price) * 1e-12;
-  if (seconds >= 1) return fmt::format("{:.3g} s", seconds);
-  if (seconds >= 1e-3) return fmt::format("{:.3g} ms", seconds * 1e3);
-  return fmt::format("{:.3g} us", seconds * 1e6);
-}
 
 std::string comparison_text(const Graph& graph, const CompileOptions& options) {
   TextTable table("lrrrrrr");

@@ -16,7 +16,4 @@ std::string front_text(const Graph& graph, const CompileOptions& options);
 /// One line when the search would do better than this plan, else "". Needs CompileOptions::compare_with_search.
 std::string search_advice(const CompileResult& result);
 
-/// "1.19 MB" or, by time, "12.3 ms".
-std::string price_text(int64_t price, bool is_time);
-
 }  // namespace tpc

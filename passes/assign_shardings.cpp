@@ -1,22 +1,35 @@
 #include "passes/assign_shardings.h"
 
+#include <map>
+
 #include "compiler/core/check.h"
-#include "compiler/ops/op_def.h"
 #include "passes/memory_account.h"
+#include "passes/strategies/node_rules.h"
 #include "passes/strategies/strategy.h"
 
 namespace tpc {
 namespace {
 
-void place_by_rule(Graph& graph, Node& node, const std::vector<Strategy>& strategies) {
-  std::vector<TensorType> operand_list = operand_types(graph, node);
-  std::vector<TensorType> result_list = result_types(graph, node);
-  ShardingRule rule = op_def(node.op).sharding_rule({node.attributes, operand_list, result_list});
-  NodeSharding sharding =
-      node_sharding(rule, strategies, operand_shapes(graph, node), result_shapes(graph, node), graph.mesh);
-  node.operand_shardings = std::move(sharding.operands);
-  for (size_t i = 0; i < node.results.size(); ++i) graph.value(node.results[i]).sharding = sharding.results[i];
-}
+/// Placements follow from the rule; nodes that are alike and split alike have the same.
+class RulePlacer {
+ public:
+  explicit RulePlacer(const Graph& graph) : rules_(graph), known_(rules_.num_kinds()) {}
+
+  bool has_rule(size_t node) const { return rules_[node].has_rule; }
+
+  const NodeSharding& sharding(size_t node, const std::vector<Strategy>& strategies, const DeviceMesh& mesh) {
+    auto [entry, is_new] = known_[static_cast<size_t>(rules_.kind(node))].try_emplace(strategies);
+    if (is_new) {
+      const RuledNode& ruled = rules_[node];
+      entry->second = node_sharding(ruled.rule, strategies, ruled.operand_shapes, ruled.result_shapes, mesh);
+    }
+    return entry->second;
+  }
+
+ private:
+  NodeRules rules_;
+  std::vector<std::map<std::vector<Strategy>, NodeSharding>> known_;
+};
 
 }  // namespace
 
@@ -31,10 +44,13 @@ Graph assign_shardings(Graph graph, const PassContext& context) {
     graph.values[v].via = std::move(chosen.via[v]);
   }
 
+  RulePlacer placer(graph);
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    if (!placer.has_rule(i)) continue;
     Node& node = graph.nodes[i];
-    if (op_def(node.op).sharding_rule == nullptr || node.results.empty()) continue;
-    place_by_rule(graph, node, chosen.nodes[i]);
+    const NodeSharding& sharding = placer.sharding(i, chosen.nodes[i], graph.mesh);
+    node.operand_shardings = sharding.operands;
+    for (size_t r = 0; r < node.results.size(); ++r) graph.value(node.results[r]).sharding = sharding.results[r];
   }
   // Leaves: as chosen, else as their first use wants them, else whole.
   for (size_t v = 0; v < graph.values.size(); ++v) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <set>
 #include <tuple>
 
@@ -119,13 +120,16 @@ class RedistributeInserter {
     return user.phase == Phase::kBackward ? kFromKept : kFromRest;
   }
 
-  UseGroup& group_of(ValueId value, const Node& user) { return groups_.at({value, kind_of(value, user)}); }
+  /// nullptr when no use is of that kind.
+  UseGroup* find_group(ValueId value, GroupKind kind) { return groups_[value.position() * 3 + kind].get(); }
+  UseGroup& group_of(ValueId value, const Node& user) { return *find_group(value, kind_of(value, user)); }
 
   UseGroup& start_group(ValueId value, GroupKind kind) {
-    auto [entry, is_new] = groups_.try_emplace({value, kind});
-    if (is_new) {
+    std::unique_ptr<UseGroup>& entry = groups_[value.position() * 3 + kind];
+    if (entry == nullptr) {
       const Value& source = graph_.value(value);
-      UseGroup& group = entry->second;
+      entry = std::make_unique<UseGroup>();
+      UseGroup& group = *entry;
       group.from = {source.sharding};
       // A leaf is still there in backward; of anything else only what was kept.
       bool is_leaf = tpc::is_leaf(source_[static_cast<size_t>(producer_[value.position()])].op);
@@ -138,31 +142,31 @@ class RedistributeInserter {
       Phase phase = kind == kFromMade ? made : kind == kFromKept ? Phase::kBackward : Phase::kOptimizer;
       group.via = source.via[static_cast<size_t>(phase)];
     }
-    return entry->second;
+    return *entry;
   }
 
   void group_uses() {
+    groups_.resize(graph_.values.size() * 3);
     kept_after_.resize(source_.size());
-    std::map<ValueId, int> last_forward_use;
+    std::vector<int> last_forward_use(graph_.values.size(), -1);
     for (size_t i = 0; i < source_.size(); ++i) {
       const Node& node = source_[i];
       for (size_t operand = 0; operand < node.operands.size(); ++operand) {
         ValueId value = node.operands[operand];
         UseGroup& group = start_group(value, kind_of(value, node));
         want(group, node.operand_shardings[operand], static_cast<int>(i));
-        if (node.phase == Phase::kForward) last_forward_use[value] = static_cast<int>(i);
+        if (node.phase == Phase::kForward) last_forward_use[value.position()] = static_cast<int>(i);
       }
     }
     for (size_t v = 0; v < graph_.values.size(); ++v) {
       const Value& value = graph_.values[v];
       ValueId id{static_cast<int32_t>(v)};
-      auto kept = groups_.find({id, kFromKept});
-      if (value.kept.empty() || kept == groups_.end()) continue;
-      auto last = last_forward_use.find(id);
-      int after = last == last_forward_use.end() ? producer_[v] : last->second;
+      const UseGroup* kept = find_group(id, kFromKept);
+      if (value.kept.empty() || kept == nullptr) continue;
+      int after = last_forward_use[v] < 0 ? producer_[v] : last_forward_use[v];
       for (const TensorSharding& form : value.kept) {
         if (form == value.sharding) continue;
-        want(start_group(id, kFromMade), form, kept->second.targets.front().by, /*is_kept=*/true);
+        want(start_group(id, kFromMade), form, kept->targets.front().by, /*is_kept=*/true);
         kept_after_[static_cast<size_t>(after)].emplace_back(id, form);
       }
     }
@@ -256,8 +260,8 @@ class RedistributeInserter {
 
   /// What backward needs is made before forward frees the rest.
   void keep(ValueId value, const TensorSharding& wanted, int after) {
-    UseGroup& made = groups_.at({value, kFromMade});
-    UseGroup& kept = groups_.at({value, kFromKept});
+    UseGroup& made = *find_group(value, kFromMade);
+    UseGroup& kept = *find_group(value, kFromKept);
     const Node& user = source_[static_cast<size_t>(kept.targets.front().by)];
     kept.holds[wanted] = form(value, made, wanted, user, source_[static_cast<size_t>(after)].phase);
   }
@@ -265,9 +269,9 @@ class RedistributeInserter {
   /// A gradient is completed where it is made, unless that takes more memory: the optimizer runs after all of backward.
   void reduce_at_once(ValueId value, const Node& producer) {
     if (producer.phase != Phase::kBackward) return;
-    auto found = groups_.find({value, kFromMade});
-    if (found == groups_.end()) return;
-    UseGroup& group = found->second;
+    UseGroup* found = find_group(value, kFromMade);
+    if (found == nullptr) return;
+    UseGroup& group = *found;
     auto local_size = [&](const TensorSharding& sharding) {
       return num_elements(fullest_shape(graph_.value(value).type.shape, sharding, graph_.mesh));
     };
@@ -286,7 +290,8 @@ class RedistributeInserter {
   const MovePrice& price_;
   std::vector<Node> source_;
   std::vector<int> producer_;
-  std::map<std::pair<ValueId, GroupKind>, UseGroup> groups_;
+  /// Three a value of the source, by GroupKind.
+  std::vector<std::unique_ptr<UseGroup>> groups_;
   /// Per node of the source the kept forms that are made right after it.
   std::vector<std::vector<std::pair<ValueId, TensorSharding>>> kept_after_;
   std::map<TreeKey, std::map<TensorSharding, TensorSharding>> trees_;

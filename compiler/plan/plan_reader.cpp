@@ -14,8 +14,7 @@ namespace tpc {
 namespace {
 
 const std::vector<std::string> kPlanMembers{"format",      "version",          "name",  "mesh",    "options", "outputs",
-                                            "arena_bytes", "persistent_bytes", "model", "tensors", "steps",
-                                            "proof"};
+                                            "arena_bytes", "persistent_bytes", "model", "tensors", "steps",   "proof"};
 const std::vector<std::string> kProofMembers{"objective",    "price",     "bound",  "memory",
                                              "memory_limit", "decisions", "choices"};
 const std::vector<std::string> kTensorMembers{"name", "dtype",  "shape", "sharding",

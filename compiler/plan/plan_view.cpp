@@ -10,6 +10,7 @@
 #include "compiler/plan/layer_role.h"
 #include "compiler/plan/model_words.h"
 #include "compiler/plan/plan_classes.h"
+#include "compiler/plan/proof_text.h"
 #include "compiler/plan/repeated_blocks.h"
 #include "compiler/plan/report.h"
 #include "compiler/plan/text_table.h"
@@ -248,7 +249,7 @@ class PlanView {
         parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", total.name,
                              bytes_text(static_cast<double>(total.received_bytes)));
       }
-      text += (parts.empty() ? "" : " (" + parts + ")") + "\n";
+      text += (parts.empty() ? "" : " (" + parts + ")") + "\n" + proof_text(report_);
     }
     const auto& ranks = report_.ranks;
     auto fullest = std::max_element(ranks.begin(), ranks.end(), [](const RankLoad& a, const RankLoad& b) {

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "compiler/plan/plan_classes.h"
+#include "compiler/sharding/move_price.h"
 #include "compiler/plan/rank_load.h"
 #include "compiler/plan/repeated_blocks.h"
 
@@ -60,6 +61,8 @@ class ReportBuilder {
     report_.model = plan_.model_name;
     report_.mesh = plan_.mesh;
     report_.options = plan_.options;
+    report_.proof = plan_.proof;
+    read_links();
     report_.world_size = plan_.mesh.world_size();
     report_.arena_bytes = plan_.arena_bytes;
     report_.persistent_bytes = plan_.persistent_bytes;
@@ -80,6 +83,21 @@ class ReportBuilder {
     CollectiveRow row;
     std::vector<int64_t> received;
   };
+
+  /// A plan that was edited by hand may lack a link: then no time is told.
+  void read_links() {
+    auto text = plan_.options.find("links");
+    if (text == plan_.options.end()) return;
+    std::optional<std::vector<AxisLink>> links = parse_links(text->second);
+    if (!links) return;
+    for (const MeshAxis& axis : plan_.mesh.axes()) {
+      bool known = std::any_of(links->begin(), links->end(),
+                               [&](const AxisLink& link) { return link.axis == user_axis(axis.name); });
+      if (!known) return;
+    }
+    report_.has_links = !links->empty();
+    time_ = MovePrice(std::move(*links));
+  }
 
   Origin origin_of(int tensor) const {
     Origin origin{tensor, made_by_[position(tensor)]};
@@ -112,6 +130,7 @@ class ReportBuilder {
       figures.received.push_back(received_elements(move, type.shape, plan_.mesh, rank.coordinate) * element_size);
     }
     row.received_bytes_max = max_received_elements(move, type.shape, plan_.mesh) * element_size;
+    if (report_.has_links) row.seconds = static_cast<double>(time_(move, type.shape, element_size, plan_.mesh)) * 1e-12;
     row.received_bytes_min = *std::min_element(figures.received.begin(), figures.received.end());
     return figures;
   }
@@ -147,7 +166,7 @@ class ReportBuilder {
         [](const CollectiveRow& row) { return std::string(op_name(row.kind)); }};
     for (size_t i = 0; i < std::size(totals); ++i) *totals[i] = totals_by(names[i]);
     std::vector<VolumeTotal> step = totals_by([](const CollectiveRow&) { return std::string("step"); });
-    report_.step = step.empty() ? VolumeTotal{"step", 0, 0, 0, 0} : step[0];
+    report_.step = step.empty() ? VolumeTotal{"step"} : step[0];
   }
 
   std::vector<VolumeTotal> totals_by(const std::function<std::string(const CollectiveRow&)>& name_of) const {
@@ -158,13 +177,14 @@ class ReportBuilder {
       const CollectiveRow& row = report_.collectives[i];
       auto [found, is_new] = index.try_emplace(name_of(row), totals.size());
       if (is_new) {
-        totals.push_back({found->first, 0, 0, 0, 0});
+        totals.push_back({found->first});
         per_rank.emplace_back(report_.ranks.size(), 0);
       }
       VolumeTotal& total = totals[found->second];
       ++total.collectives;
       total.volume_elements += row.volume_elements;
       total.volume_phi += row.volume_phi;
+      total.seconds += row.seconds;
       for (size_t r = 0; r < report_.ranks.size(); ++r) per_rank[found->second][r] += (*received_[i])[r];
     }
     for (size_t i = 0; i < totals.size(); ++i) {
@@ -227,6 +247,7 @@ class ReportBuilder {
   PlanClasses classes_;
   std::vector<int> made_by_;
   Report report_;
+  MovePrice time_;
   /// Of step classes; only collectives have them.
   std::vector<std::optional<MoveFigures>> figures_;
   /// Per collective row, what each sampled rank receives.

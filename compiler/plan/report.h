@@ -43,6 +43,8 @@ struct CollectiveRow {
   int64_t received_bytes_min = 0;
   /// The ring formula: volume_elements * (n - 1) / n * element size. What every rank receives when all blocks are even.
   double ring_bytes = 0;
+  /// On the links that the plan was asked for with (MovePrice); 0 without.
+  double seconds = 0;
   std::string why;
 };
 
@@ -54,6 +56,8 @@ struct VolumeTotal {
   double volume_phi = 0;
   /// Received by the rank that receives most of these collectives together.
   int64_t received_bytes = 0;
+  /// One after the other.
+  double seconds = 0;
 };
 
 /// What one rank holds, does and receives in a step.
@@ -103,6 +107,9 @@ struct Report {
   std::string model;
   DeviceMesh mesh;
   std::map<std::string, std::string> options;
+  std::optional<SearchProof> proof;
+  /// The plan knows its links: `seconds` say something.
+  bool has_links = false;
   int64_t world_size = 1;
   PhiUnit phi;
   std::vector<CollectiveRow> collectives;  ///< in execution order

@@ -33,6 +33,7 @@ Json to_json(const CollectiveRow& row) {
           {"received_bytes_max", row.received_bytes_max},
           {"received_bytes_min", row.received_bytes_min},
           {"ring_bytes", number(row.ring_bytes)},
+          {"seconds", row.seconds},
           {"why", row.why}};
 }
 
@@ -41,7 +42,8 @@ Json to_json(const VolumeTotal& total) {
           {"collectives", total.collectives},
           {"volume_elements", number(total.volume_elements)},
           {"volume_phi", number(total.volume_phi)},
-          {"received_bytes", total.received_bytes}};
+          {"received_bytes", total.received_bytes},
+          {"seconds", total.seconds}};
 }
 
 Json to_json(const RankLoad& rank) {
@@ -91,6 +93,14 @@ std::string report_json(const Report& report) {
   Json json{{"format", "tpc-report"},          {"version", 1},
             {"model", report.model},           {"mesh", mesh},
             {"world_size", report.world_size}, {"options", report.options}};
+  if (report.proof) {
+    const SearchProof& proof = *report.proof;
+    json["proof"] = {{"objective", proof.objective}, {"price", proof.price},
+                     {"bound", proof.bound},         {"is_optimal", proof.is_optimal()},
+                     {"memory", proof.memory},       {"memory_limit", proof.memory_limit},
+                     {"decisions", proof.decisions}, {"choices", proof.choices}};
+  }
+  if (report.has_links) json["seconds"] = number(report.step.seconds);
   json["phi"] = {{"elements", report.phi.elements},
                  {"shape", report.phi.shape},
                  {"whole_shape", report.phi.whole_shape},
@@ -117,12 +127,12 @@ std::string report_json(const Report& report) {
 std::string report_csv(const Report& report) {
   std::string text =
       "step,tensor,layer,block,phase,axis,kind,dtype,group_size,elements,volume_elements,volume_phi,received_bytes_max,"
-      "received_bytes_min,ring_bytes,why\n";
+      "received_bytes_min,ring_bytes,seconds,why\n";
   for (const CollectiveRow& row : report.collectives) {
-    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", row.step, csv_cell(row.tensor),
+    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", row.step, csv_cell(row.tensor),
                         csv_cell(row.layer), csv_cell(row.block), to_string(row.phase), row.axis, op_name(row.kind),
                         to_string(row.dtype), row.group_size, row.elements, row.volume_elements, row.volume_phi,
-                        row.received_bytes_max, row.received_bytes_min, row.ring_bytes, csv_cell(row.why));
+                        row.received_bytes_max, row.received_bytes_min, row.ring_bytes, row.seconds, csv_cell(row.why));
   }
   return text;
 }

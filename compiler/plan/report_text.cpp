@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "compiler/plan/model_words.h"
+#include "compiler/plan/proof_text.h"
 #include "compiler/plan/repeated_blocks.h"
 #include "compiler/plan/report.h"
 #include "compiler/plan/text_table.h"
@@ -224,6 +225,7 @@ std::string report_text(const Report& report, bool all_collectives) {
   if (!report.collectives.empty()) {
     text += "\n" + collectives_text(report, all_collectives) + "\n" + totals_text(report);
   }
+  if (std::string proof = proof_text(report); !proof.empty()) text += "\n" + proof;
   text += "\n" + ranks_text(report) + imbalance_text(report);
   std::string comparison = comparison_text(report);
   return comparison.empty() ? text : text + "\n" + comparison;

@@ -3,6 +3,7 @@
 #include "compiler/sharding/conversion_graph.h"
 
 #include <algorithm>
+#include <bit>
 #include <set>
 
 #include "compiler/core/check.h"
@@ -215,6 +216,78 @@ std::vector<ConversionGraph::State> ConversionGraph::branching_states(State from
   return states;
 }
 
+/// The cheapest trees from every branching state to every set of targets, smaller sets first.
+class ConversionGraph::SteinerTable {
+ public:
+  SteinerTable(ConversionGraph& graph, std::vector<State> at, std::span<const State> targets)
+      : graph_(graph), at_(std::move(at)), targets_(targets), entries_(size_t{1} << targets.size()) {
+    for (size_t set = 1; set < entries_.size(); ++set) fill(set);
+  }
+
+  /// For all targets, from the first branching state.
+  Tree tree() const {
+    Tree tree{entries_.back()[0].cost, {}};
+    add_edges(entries_.size() - 1, 0, tree.edges);
+    return tree;
+  }
+
+ private:
+  /// The tree goes to state `via` first, and there splits into trees for `part` and the rest; `part` 0: it is one path.
+  struct Entry {
+    ConversionCost cost;
+    size_t via = 0;
+    size_t part = 0;
+  };
+
+  void fill(size_t set) {
+    std::vector<Entry>& row = entries_[set];
+    row.resize(at_.size());
+    bool is_one = (set & (set - 1)) == 0;
+    if (is_one) {
+      auto target = static_cast<size_t>(std::countr_zero(set));
+      for (size_t i = 0; i < at_.size(); ++i) row[i].cost = graph_.cost(at_[i], targets_[target]);
+      return;
+    }
+    std::vector<Entry> joined(at_.size());
+    size_t lowest = set & (~set + 1);
+    for (size_t i = 0; i < at_.size(); ++i) {
+      for (size_t part = (set - 1) & set; part > 0; part = (part - 1) & set) {
+        if ((part & lowest) == 0) continue;  // each division once
+        ConversionCost cost = entries_[part][i].cost + entries_[set & ~part][i].cost;
+        if (joined[i].part == 0 || cost < joined[i].cost) joined[i] = {cost, i, part};
+      }
+    }
+    // Of all targets together only the tree from the root matters. No tree comes back to its root (which may be a
+    // maximum, that only an op makes).
+    size_t num_roots = set + 1 == entries_.size() ? 1 : at_.size();
+    for (size_t i = 0; i < num_roots; ++i) {
+      row[i] = joined[i];
+      for (size_t j = 1; j < at_.size(); ++j) {
+        if (j == i) continue;
+        ConversionCost cost = graph_.cost(at_[i], at_[j]) + joined[j].cost;
+        if (cost < row[i].cost) row[i] = {cost, j, joined[j].part};
+      }
+    }
+  }
+
+  void add_edges(size_t set, size_t i, std::vector<Edge>& edges) const {
+    const Entry& entry = entries_[set][i];
+    if (entry.part == 0) {
+      State target = targets_[static_cast<size_t>(std::countr_zero(set))];
+      if (at_[i] != target) edges.emplace_back(at_[i], target);
+      return;
+    }
+    if (entry.via != i) edges.emplace_back(at_[i], at_[entry.via]);
+    add_edges(entry.part, entry.via, edges);
+    add_edges(set & ~entry.part, entry.via, edges);
+  }
+
+  ConversionGraph& graph_;
+  std::vector<State> at_;
+  std::span<const State> targets_;
+  std::vector<std::vector<Entry>> entries_;  ///< [set of targets][branching state]
+};
+
 const ConversionGraph::Tree& ConversionGraph::tree(State from, std::span<const State> targets) {
   std::vector<State> distinct;
   for (State target : targets) {
@@ -233,50 +306,7 @@ const ConversionGraph::Tree& ConversionGraph::tree(State from, std::span<const S
       made.edges.emplace_back(from, target);
     }
   } else if (distinct.size() > 1) {
-    // trees[set][i]: the cheapest tree from branching state i to the targets of `set`.
-    std::vector<State> at = branching_states(from, distinct);
-    size_t num_sets = size_t{1} << distinct.size();
-    std::vector<std::vector<std::optional<Tree>>> trees(num_sets, std::vector<std::optional<Tree>>(at.size()));
-    auto offer = [](std::optional<Tree>& best, ConversionCost total, auto&& edges) {
-      if (!best || total < best->cost) best = Tree{total, edges()};
-    };
-    for (size_t t = 0; t < distinct.size(); ++t) {
-      for (size_t i = 0; i < at.size(); ++i) {
-        Tree& leaf = trees[size_t{1} << t][i].emplace();
-        if (at[i] == distinct[t]) continue;
-        leaf = {cost(at[i], distinct[t]), {{at[i], distinct[t]}}};
-      }
-    }
-    for (size_t set = 1; set < num_sets; ++set) {
-      if ((set & (set - 1)) == 0) continue;
-      std::vector<std::optional<Tree>> joined(at.size());
-      for (size_t i = 0; i < at.size(); ++i) {
-        for (size_t part = (set - 1) & set; part > 0; part = (part - 1) & set) {
-          const Tree& a = *trees[part][i];
-          const Tree& b = *trees[set & ~part][i];
-          offer(joined[i], a.cost + b.cost, [&] {
-            std::vector<Edge> edges = a.edges;
-            edges.insert(edges.end(), b.edges.begin(), b.edges.end());
-            return edges;
-          });
-        }
-      }
-      // Only the root matters for the whole set.
-      size_t num_roots = set + 1 == num_sets ? 1 : at.size();
-      for (size_t i = 0; i < num_roots; ++i) {
-        trees[set][i] = joined[i];
-        // No tree comes back to its root (which may be a maximum, that only an op makes).
-        for (size_t j = 1; j < at.size(); ++j) {
-          if (j == i) continue;
-          offer(trees[set][i], cost(at[i], at[j]) + joined[j]->cost, [&] {
-            std::vector<Edge> edges{{at[i], at[j]}};
-            edges.insert(edges.end(), joined[j]->edges.begin(), joined[j]->edges.end());
-            return edges;
-          });
-        }
-      }
-    }
-    made = std::move(*trees[num_sets - 1][0]);
+    made = SteinerTable(*this, branching_states(from, distinct), distinct).tree();
   }
   return trees_.emplace(std::move(key), std::move(made)).first->second;
 }

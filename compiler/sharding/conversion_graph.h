@@ -89,6 +89,8 @@ class ConversionGraph {
     std::vector<Edge> edges;
   };
 
+  class SteinerTable;
+
   static size_t position(State state) { return static_cast<size_t>(state); }
   PlacementSet bit_of(const Placement& placement);
   State intern(const TensorSharding& sharding);

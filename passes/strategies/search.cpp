@@ -1,5 +1,9 @@
 #include "passes/strategies/search.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "passes/strategies/annotations.h"
 #include "passes/strategies/axis_state.h"
 #include "passes/strategies/search_network.h"
@@ -21,6 +25,28 @@ void check_wishes(const Graph& graph, const NodeRules& rules, DiagnosticSink& di
   }
 }
 
+/// By bytes alone a few of them can decide over much memory: says so when there is a plan nearly as cheap.
+void advise_on_memory(const Graph& graph, const SearchNetwork& network, const SearchSolution& chosen,
+                      const CompileOptions& options, DiagnosticSink& diagnostics) {
+  constexpr double kSmallPrice = 0.001;
+  constexpr double kNotableMemory = 0.05;
+  if (options.search.memory_price > 0 || options.search.memory_limit > 0) return;
+  SearchSolution other = solve_nearby(network, kSmallPrice);
+  auto part = [](int64_t now, int64_t before) {
+    return static_cast<double>(now) / static_cast<double>(std::max<int64_t>(before, 1)) - 1;
+  };
+  double more_price = part(other.charge.price, chosen.charge.price);
+  double less_memory = -part(other.charge.memory, chosen.charge.memory);
+  if (more_price > kSmallPrice || less_memory < kNotableMemory) return;
+  diagnostics.add(
+      {Severity::kNote,
+       {graph.source_file, ""},
+       fmt::format("nearly as cheap: with --memory-price {} collectives cost {:.1g} % more and a rank holds "
+                   "{:.2g} % less",
+                   kSmallPrice, 100 * more_price, 100 * less_memory),
+       {}});
+}
+
 }  // namespace
 
 DeviceMesh search_mesh(const Graph& graph, const DeviceMesh& mesh, const CompileOptions& options) {
@@ -36,6 +62,7 @@ ChosenShardings search_choose(const Graph& graph, const PassContext& context) {
   require_ways(graph, rules, options.search, space);
   SearchNetwork network(graph, space, options.price);
   SearchSolution solution = solve_within_memory(network, options.search);
+  advise_on_memory(graph, network, solution, options, context.diagnostics);
   ChosenShardings chosen = network.decode(solution.assignment);
   chosen.proof = SearchProof{options.price.is_time() ? "time" : "bytes",
                              solution.charge.price,

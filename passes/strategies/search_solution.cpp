@@ -15,11 +15,11 @@ namespace {
 /// Prices of memory are rational, in thousandths.
 constexpr int64_t kPriceScale = 1000;
 
-SearchSolution solved(const SearchNetwork& source, ChargeOrder order) {
+SearchSolution solved(const SearchNetwork& source, ChargeOrder order, int num_norm_ways) {
   SearchSolution best;
   Cost least = kInfeasible;
   Cost least_bound = kInfeasible;
-  for (int norm_way = 0; norm_way < source.num_norm_ways(); ++norm_way) {
+  for (int norm_way = 0; norm_way < num_norm_ways; ++norm_way) {
     CostNetwork network = source.network(order, norm_way);
     Solution solution = solve_exactly(network);
     if (solution.status == SolveStatus::kTooLarge) {
@@ -42,6 +42,15 @@ SearchSolution solved(const SearchNetwork& source, ChargeOrder order) {
   best.charge = source.charge(best.assignment);
   best.price_bound = best.charge.price - SearchNetwork::price_gap(least - least_bound, order);
   return best;
+}
+
+SearchSolution solved(const SearchNetwork& source, ChargeOrder order) {
+  return solved(source, order, source.num_norm_ways());
+}
+
+ChargeOrder order_of(double memory_price) {
+  if (memory_price == 0) return kCheapest;
+  return {kPriceScale, std::llround(memory_price * static_cast<double>(kPriceScale))};
 }
 
 /// Weights under which both corners cost the same: what lies below the line between them is found with these.
@@ -73,10 +82,7 @@ int64_t price_bound(Cost least, ChargeOrder order, int64_t limit) {
 }  // namespace
 
 SearchSolution solve_within_memory(const SearchNetwork& network, const SearchOptions& options) {
-  ChargeOrder asked = kCheapest;
-  if (options.memory_price > 0)
-    asked = {kPriceScale, std::llround(options.memory_price * static_cast<double>(kPriceScale))};
-  SearchSolution cheap = solved(network, asked);
+  SearchSolution cheap = solved(network, order_of(options.memory_price));
   if (options.memory_limit == 0 || cheap.charge.memory <= options.memory_limit) return cheap;
   SearchSolution small = solved(network, kSmallest);
   if (small.charge.memory > options.memory_limit) return small;
@@ -92,6 +98,10 @@ SearchSolution solve_within_memory(const SearchNetwork& network, const SearchOpt
   }
   small.price_bound = std::min(bound, small.charge.price);
   return small;
+}
+
+SearchSolution solve_nearby(const SearchNetwork& network, double memory_price) {
+  return solved(network, order_of(memory_price), 1);
 }
 
 std::vector<SearchSolution> price_memory_front(const SearchNetwork& network, size_t most) {

@@ -23,6 +23,9 @@ struct SearchSolution {
 /// plan is larger than the limit, or when the space is too large for an exact answer.
 SearchSolution solve_within_memory(const SearchNetwork& network, const SearchOptions& options);
 
+/// For comparison only: the least price and memory at this price of memory, the gradient norm's sums as partial sums.
+SearchSolution solve_nearby(const SearchNetwork& network, double memory_price);
+
 /// The corners of the convex hull of price against memory, by increasing memory; at most `most` of them.
 std::vector<SearchSolution> price_memory_front(const SearchNetwork& network, size_t most);
 

@@ -13,7 +13,7 @@ std::string verdict(const Solution& solution, const CostNetwork& network) {
   return refute(solution.certificate, network, solution.assignment).value_or("accepted");
 }
 
-/// Solved twice and with proof; false when it was too large.
+/// Solved twice and with proof; false when it was too large, or only bounded: then from both sides.
 bool check_solution(const CostNetwork& network, Cost expected, const SolveOptions& options) {
   Solution solution = solve_by_bounds(network, options);
   Solution again = solve_by_bounds(network, options);
@@ -22,6 +22,13 @@ bool check_solution(const CostNetwork& network, Cost expected, const SolveOption
   CHECK(solution.certificate == again.certificate);
   if (solution.status == SolveStatus::kTooLarge) {
     CHECK(solution.statistics.largest_bucket > options.max_entries);
+    return false;
+  }
+  if (solution.status == SolveStatus::kBounded) {
+    CHECK(network.cost(solution.assignment) == solution.cost);
+    CHECK(solution.statistics.lower_bound <= expected);
+    CHECK(expected <= solution.cost);
+    CHECK(solution.certificate == Certificate{});
     return false;
   }
   CHECK(solution.cost == expected);

@@ -1,0 +1,48 @@
+#include "compiler/plan/proof_text.h"
+
+#include <fmt/format.h>
+
+#include "compiler/plan/text_table.h"
+
+namespace tpc {
+
+std::string seconds_text(double seconds) {
+  if (seconds >= 1) return fmt::format("{:.3g} s", seconds);
+  if (seconds >= 1e-3) return fmt::format("{:.3g} ms", seconds * 1e3);
+  return fmt::format("{:.3g} us", seconds * 1e6);
+}
+
+std::string price_text(int64_t price, bool is_time) {
+  return is_time ? seconds_text(static_cast<double>(price) * 1e-12) : bytes_text(static_cast<double>(price));
+}
+
+std::string proof_text(const Report& report) {
+  std::string text;
+  if (report.has_links && report.step.collectives > 0) {
+    std::string axes;
+    for (const VolumeTotal& total : report.by_axis) {
+      axes += fmt::format("{}{} {}", axes.empty() ? "" : ", ", total.name, seconds_text(total.seconds));
+    }
+    text += fmt::format("On the cluster's links the collectives take {}, one after the other ({})\n",
+                        seconds_text(report.step.seconds), axes);
+  }
+  if (!report.proof) return text;
+  const SearchProof& proof = *report.proof;
+  bool is_time = proof.objective == "time";
+  std::string limit = proof.memory_limit == 0 ? ""
+                                              : fmt::format(" within {} of memory by the search's account",
+                                                            bytes_text(static_cast<double>(proof.memory_limit)));
+  std::string unit = is_time ? "takes less time in collectives" : "receives fewer bytes";
+  std::string searched =
+      fmt::format("{} choices in {} decisions, made together", grouped(proof.choices), grouped(proof.decisions));
+  if (proof.is_optimal()) {
+    text += fmt::format("Proved: no legal plan{} {} ({})\n", limit, unit, searched);
+  } else {
+    double gap = 100 * (1 - static_cast<double>(proof.bound) / static_cast<double>(proof.price));
+    text += fmt::format("Within {:.2g} %: a legal plan{} needs {} at least, this one {} ({})\n", gap, limit,
+                        price_text(proof.bound, is_time), price_text(proof.price, is_time), searched);
+  }
+  return text;
+}
+
+}  // namespace tpc
