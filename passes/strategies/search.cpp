@@ -26,8 +26,8 @@ void check_wishes(const Graph& graph, const NodeRules& rules, DiagnosticSink& di
 }
 
 /// By bytes alone a few of them can decide over much memory: says so when there is a plan nearly as cheap.
-void advise_on_memory(const Graph& graph, const SearchNetwork& network, const SearchSolution& chosen,
-                      const CompileOptions& options, DiagnosticSink& diagnostics) {
+void advise_on_memory(const SearchNetwork& network, const SearchSolution& chosen, const CompileOptions& options,
+                      DiagnosticSink& diagnostics) {
   constexpr double kSmallPrice = 0.001;
   constexpr double kNotableMemory = 0.05;
   if (options.search.memory_price > 0 || options.search.memory_limit > 0) return;
@@ -40,7 +40,7 @@ void advise_on_memory(const Graph& graph, const SearchNetwork& network, const Se
   if (more_price > kSmallPrice || less_memory < kNotableMemory) return;
   diagnostics.add(
       {Severity::kNote,
-       {graph.source_file, ""},
+       {},
        fmt::format("nearly as cheap: with --memory-price {} collectives cost {:.1g} % more and a rank holds "
                    "{:.2g} % less",
                    kSmallPrice, 100 * more_price, 100 * less_memory),
@@ -62,7 +62,7 @@ ChosenShardings search_choose(const Graph& graph, const PassContext& context) {
   require_ways(graph, rules, options.search, space);
   SearchNetwork network(graph, space, options.price);
   SearchSolution solution = solve_within_memory(network, options.search);
-  advise_on_memory(graph, network, solution, options, context.diagnostics);
+  advise_on_memory(network, solution, options, context.diagnostics);
   ChosenShardings chosen = network.decode(solution.assignment);
   chosen.proof = SearchProof{options.price.is_time() ? "time" : "bytes",
                              solution.charge.price,

@@ -79,17 +79,25 @@ class WishSets {
   std::vector<Wish> wishes_;
 };
 
-/// What the node's tensors could be split by, if they were large enough.
-std::string sizes_text(const Graph& graph, const Node& node) {
-  std::vector<std::string> sizes;
-  for (ValueId id : node.operands) {
-    const Value& value = graph.value(id);
-    for (size_t dim = 0; dim < value.type.shape.size(); ++dim) {
-      std::string text = fmt::format("{} {}", dim_name(value, static_cast<int64_t>(dim)), value.type.shape[dim]);
-      if (std::find(sizes.begin(), sizes.end(), text) == sizes.end()) sizes.push_back(std::move(text));
+/// The axis that is too large for every split that is allowed on it, with the sizes that work; else of which splits
+/// there are too few for all axes together.
+std::string too_many_ranks(const Graph& graph, size_t n, const SearchSpace& space) {
+  std::vector<std::string> all;
+  for (size_t axis = 0; axis < graph.mesh.num_axes(); ++axis) {
+    std::vector<std::string> names;
+    int64_t most = 1;
+    for (const SearchSpace::Split& split : space.splits(n, axis)) {
+      names.push_back(fmt::format("{} {}", split.dim, split.blocks));
+      most = std::max(most, split.blocks);
     }
+    const MeshAxis& its = graph.mesh.axes()[axis];
+    if (its.size > most) {
+      return fmt::format("over {} {}, which may split it by {}; {} 1 to {} work", its.name, its.size,
+                         names.empty() ? "nothing" : fmt::format("{}", fmt::join(names, ", ")), its.name, most);
+    }
+    all.push_back(fmt::format("{} {} by {}", its.name, its.size, fmt::join(names, ", ")));
   }
-  return fmt::format("{}", fmt::join(sizes, ", "));
+  return fmt::format("over all axes together ({}); use fewer ranks", fmt::join(all, "; "));
 }
 
 }  // namespace
@@ -100,14 +108,14 @@ void require_ways(const Graph& graph, const NodeRules& rules, const SearchOption
   std::string what;
   SourceLoc loc{graph.source_file, ""};
   if (!space.empty_nodes().empty()) {
-    const Node& node = graph.nodes[space.empty_nodes().front()];
+    size_t n = space.empty_nodes().front();
+    const Node& node = graph.nodes[n];
     loc = graph.loc(node);
-    what = fmt::format("the work of \"{}\" ({}, {}) cannot be shared by all axes of {}", node.layer, op_name(node.op),
-                       to_string(node.phase), to_string(graph.mesh));
+    std::string who = fmt::format("\"{}\" ({}, {})", node.layer, op_name(node.op), to_string(node.phase));
     if (wishes.empty()) {
-      throw UserError(loc, fmt::format("{}: no dimension is large enough for it ({}); use fewer ranks", what,
-                                       sizes_text(graph, node)));
+      throw UserError(loc, fmt::format("the work of {} cannot be shared {}", who, too_many_ranks(graph, n, space)));
     }
+    what = fmt::format("the work of {} cannot be shared by {}", who, to_string(graph.mesh));
   } else {
     what = fmt::format("\"{}\" has no place to lie", graph.value(space.empty_leaves().front()).name);
   }

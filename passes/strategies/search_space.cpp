@@ -134,6 +134,23 @@ bool SearchSpace::fits_role(const Node& node, const RuledNode& ruled, Strategy s
   return true;
 }
 
+std::vector<SearchSpace::Split> SearchSpace::splits(size_t n, size_t axis) const {
+  const Node& node = graph_.nodes[n];
+  std::vector<Split> found;
+  for (size_t f = 0; f < rules_[n].rule.factors.size(); ++f) {
+    if (!fits_role(node, rules_[n], Strategy::factor(static_cast<int>(f)), axis)) continue;
+    const Factor& factor = rules_[n].rule.factors[f];
+    for (size_t i = 0; i < node.operands.size(); ++i) {
+      const std::optional<Factor::Use>& use = factor.operands[i];
+      if (!use) continue;
+      const Value& value = graph_.value(node.operands[i]);
+      found.push_back({dim_name(value, use->dim), value.type.shape[static_cast<size_t>(use->dim)] / use->unit});
+      break;
+    }
+  }
+  return found;
+}
+
 std::vector<Strategy> SearchSpace::ways_on_axis(size_t n, size_t axis) const {
   const Node& node = graph_.nodes[n];
   const RuledNode& ruled = rules_[n];

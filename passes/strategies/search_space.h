@@ -46,6 +46,14 @@ class SearchSpace {
   /// the network (SearchNetwork::num_norm_ways).
   bool is_norm_sum(size_t node) const;
 
+  /// What a node may be split by on an axis, large enough or not: a dimension's name and how many blocks it has at
+  /// most.
+  struct Split {
+    std::string dim;
+    int64_t blocks = 0;
+  };
+  std::vector<Split> splits(size_t node, size_t axis) const;
+
   /// Nodes and leaves (one of a kind) that no way is left for: then there is no plan.
   const std::vector<size_t>& empty_nodes() const { return empty_nodes_; }
   const std::vector<ValueId>& empty_leaves() const { return empty_leaves_; }
