@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "compiler/core/diagnostic.h"
 #include "compiler/plan/model_words.h"
@@ -65,8 +66,9 @@ std::string less_or_more(int64_t now, int64_t before) {
 }  // namespace
 
 std::string comparison_text(const Graph& graph, const CompileOptions& options) {
-  TextTable table("lrrrrrr");
-  table.add_row({"plan", "received", "", "memory", "", "collectives", "volume"});
+  TextTable table("lrrrrrrr");
+  bool has_links = !options.links.empty();
+  table.add_row({"plan", "received", "", "memory", "", "collectives", "volume", has_links ? "time" : ""});
   std::string notes;
   int64_t first_bytes = 0;
   int64_t first_memory = 0;
@@ -84,7 +86,8 @@ std::string comparison_text(const Graph& graph, const CompileOptions& options) {
                      change_text(static_cast<double>(received), static_cast<double>(first_bytes)),
                      bytes(plan.arena_bytes),
                      change_text(static_cast<double>(plan.arena_bytes), static_cast<double>(first_memory)),
-                     grouped(report.step.collectives), phi_text(report.step.volume_phi)});
+                     grouped(report.step.collectives), phi_text(report.step.volume_phi),
+                     has_links ? seconds_text(report.step.seconds) : ""});
     } catch (const UserError& error) {
       table.add_row({contender.name, "not possible"});
       notes += fmt::format("{}: {}\n", contender.name, error.diagnostics().front().message);
@@ -102,32 +105,39 @@ std::string front_text(const Graph& graph, const CompileOptions& options) {
   TextTable table("rrrl");
   table.add_row({"memory", is_time ? "time" : "received", "", ""});
   constexpr int64_t kBarWidth = 40;
+  std::string last;
   for (const FrontPoint& point : front) {
+    // Corners that read the same are one to people.
+    std::string numbers = bytes(point.memory) + price_text(point.price, is_time);
+    if (std::exchange(last, numbers) == numbers) continue;
     auto width = static_cast<size_t>(dearest == 0 ? 0 : point.price * kBarWidth / dearest);
     table.add_row({bytes(point.memory), price_text(point.price, is_time),
                    change_text(static_cast<double>(point.price), static_cast<double>(cheapest.price)),
                    std::string(width, '#')});
   }
   return fmt::format(
-      "{} on {}: what less memory costs, each line proved the cheapest at its memory.\n"
-      "Memory is the search's account: weights, gradients, optimizer state and what waits for backward, on the fullest "
-      "rank.\n\n{}\nTake one: --memory, with a little more than its memory\n",
-      graph.name, user_mesh(options.mesh), table.text());
+      "{} on {}: what less memory costs, by the search's account of memory (weights, gradients, optimizer state and "
+      "what\nwaits for backward, on the fullest rank). No plan lies below a line between two of these{}.\n\n{}{}",
+      graph.name, user_mesh(options.mesh), front.size() >= kMostFrontPoints ? "; there may be more" : "", table.text(),
+      front.size() > 1 ? "\nTake one: --memory SIZE, of the arena, finds the cheapest plan that fits\n" : "");
 }
 
 std::string search_advice(const CompileResult& result) {
   if (!result.best) return "";
-  const SearchProof& best = *result.best;
+  const SearchEstimate& best = *result.best;
   auto price = static_cast<double>(result.price);
   auto memory = static_cast<double>(result.memory_account);
   double memory_change = static_cast<double>(best.memory) / std::max(memory, 1.0) - 1;
   bool moves_less = static_cast<double>(best.price) < price * (1 - kNotablePrice);
   bool holds_less = best.price <= result.price && memory_change < -kNotableMemory;
   if (!moves_less && !holds_less) return "";
-  std::string gain = moves_less ? fmt::format("receives {} ({} instead of {})", less_or_more(best.price, result.price),
-                                              price_text(best.price, best.objective == "time"),
-                                              price_text(result.price, best.objective == "time"))
-                                : "receives as much";
+  // Who asked for ZeRO wants less memory.
+  auto zero = result.plan.options.find("zero");
+  if (zero != result.plan.options.end() && memory_change > kNotableMemory) return "";
+  std::string gain = moves_less
+                         ? fmt::format("receives {} ({} instead of {})", less_or_more(best.price, result.price),
+                                       price_text(best.price, best.is_time), price_text(result.price, best.is_time))
+                         : "receives as much";
   std::string held = std::abs(memory_change) < kNotableMemory
                          ? "as much memory"
                          : less_or_more(best.memory, result.memory_account) + " memory";

@@ -15,8 +15,7 @@ namespace {
 
 const std::string kCommand = "tpc shard";
 
-constexpr const char* kShardExamples = R"(
-Examples:
+constexpr const char* kShardExamples = R"(Examples:
   tpc shard models/small_gpt.json --tp 2                      how the layers are split, and what that costs
   tpc shard models/small_gpt.json --tp 2 -o plan.json         write the plan; run it with: tprun plan.json
   tpc shard models/tiny_gpt.json --mesh dp=2,tp=4 --batch 16  two mesh axes, outermost first; another batch
@@ -112,9 +111,7 @@ void ShardFlags::add_to(CLI::App& app) {
       ->expected(1)
       ->take_all();
   raw_.strategy.clear();
-  app.add_option(
-         "--strategy", raw_.strategy,
-         "how placements are chosen: megatron (the well-known rules, the default) or search (least cost, proved)")
+  app.add_option("--strategy", raw_.strategy, "megatron: the well-known rules (default); search: least cost, proved")
       ->type_name("NAME");
   app.add_flag("--sequence-parallel", raw_.sequence_parallel,
                "megatron: split norms, dropout and residuals along the sequence");
@@ -215,7 +212,8 @@ void ShardFlags::read_search(ShardCommand& command) const {
     int64_t tp = 1;
     for (const MeshAxis& axis : command.mesh.axes()) tp = axis.name == "tp" ? axis.size : tp;
     if (product != tp) {
-      throw UsageError(kCommand, fmt::format("--sub-axes {} has {} ranks, tp has {}", sub_axes_, product, tp));
+      throw UsageError(kCommand, fmt::format("--sub-axes {} has {} ranks, tp has {}{}", sub_axes_, product, tp,
+                                             tp == 1 ? fmt::format("; add --tp {}", product) : ""));
     }
     given.emplace_back("--sub-axes");
   }
@@ -237,8 +235,8 @@ void ShardFlags::read_search(ShardCommand& command) const {
   }
   if (command.shows_front) given.emplace_back("--pareto");
   if (!given.empty() && command.strategy == "megatron") {
-    throw UsageError(kCommand, fmt::format("{} is a wish to strategy search; strategy megatron follows fixed rules",
-                                           fmt::join(given, ", ")));
+    throw UsageError(kCommand, fmt::format("{} {} to strategy search; strategy megatron follows fixed rules",
+                                           fmt::join(given, ", "), given.size() == 1 ? "is a wish" : "are wishes"));
   }
   if (!memory_.empty()) command.memory_bytes = bytes("--memory", memory_);
   if (command.strategy.empty()) command.strategy = given.empty() && memory_.empty() ? "megatron" : "search";
@@ -256,7 +254,21 @@ void ShardFlags::check_together(const ShardCommand& command) {
   if (!command.stop_after.empty() && (command.rank || !command.output_path.empty())) {
     throw UsageError(kCommand, "--stop-after ends before there is a plan; use it without -o, --json and --rank");
   }
+  bool has_data_axis = false;
+  for (const MeshAxis& axis : command.mesh.axes()) has_data_axis = has_data_axis || axis.name == "dp";
+  if (command.zero_stage > 0 && !has_data_axis) {
+    throw UsageError(kCommand,
+                     fmt::format("--zero {} splits over a dp axis, and the mesh has none; add one: --mesh dp=2,...",
+                                 command.zero_stage));
+  }
   if (command.compares || command.shows_front) {
+    if (command.compares && command.shows_front) {
+      throw UsageError(kCommand, "--compare and --pareto print two tables; use one of them");
+    }
+    if (command.memory_bytes > 0) {
+      throw UsageError(kCommand, fmt::format("{} tells what plans need; use it without --memory",
+                                             command.compares ? "--compare" : "--pareto"));
+    }
     const char* flag = command.compares ? "--compare" : "--pareto";
     if (command.rank || !command.output_path.empty() || !command.stop_after.empty()) {
       throw UsageError(kCommand, fmt::format("{} prints a table of plans; use it without -o, --json, --rank and "
@@ -273,7 +285,7 @@ ShardCommand ShardFlags::command() const {
   if (!command.strategy.empty()) one_of("--strategy", command.strategy, strategy_names());
   if (!zero_.empty()) {
     command.zero_stage = static_cast<int>(whole_number("--zero", zero_, 0));
-    if (command.zero_stage > 3) throw UsageError(kCommand, fmt::format("--zero {}: stages are 1, 2 and 3", zero_));
+    if (command.zero_stage > 3) throw UsageError(kCommand, fmt::format("--zero {}: stages are 0 to 3", zero_));
   }
   read_search(command);
   std::vector<std::string> passes = pass_names();

@@ -17,9 +17,6 @@
 namespace tpc {
 namespace {
 
-/// Corners that are told apart at most.
-constexpr size_t kMostCorners = 16;
-
 std::string form_text(const Value& value, const TensorSharding& sharding) {
   std::string text;
   for (const Placement& placement : sharding.placements) {
@@ -105,7 +102,7 @@ std::vector<FrontPoint> price_memory_front(const Graph& typed, const CompileOpti
   require_ways(graph, rules, options.search, space);
   SearchNetwork network(graph, space, options.price);
   std::vector<FrontPoint> front;
-  for (const SearchSolution& corner : price_memory_front(network, kMostCorners)) {
+  for (const SearchSolution& corner : price_memory_front(network, kMostFrontPoints)) {
     front.push_back({corner.charge.price, corner.charge.memory});
   }
   return front;

@@ -28,7 +28,9 @@ struct NodeAlternatives {
 /// `options` ask for a plan of it. Empty when no node of the layer has a choice. UserError when the search refuses.
 std::vector<NodeAlternatives> alternatives(const Graph& graph, const CompileOptions& options, const std::string& layer);
 
-/// The price of every corner of the convex hull of price against memory that the search finds, by increasing memory.
+/// The corners of the convex hull of price against memory that the search finds, by increasing memory; at most
+/// kMostFrontPoints.
+inline constexpr size_t kMostFrontPoints = 16;
 struct FrontPoint {
   int64_t price = 0;
   int64_t memory = 0;

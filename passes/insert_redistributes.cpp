@@ -81,7 +81,7 @@ struct UseGroup {
 class RedistributeInserter {
  public:
   RedistributeInserter(Graph& graph, const MovePrice& price)
-      : graph_(graph), price_(price), source_(std::move(graph.nodes)), producer_(graph.values.size(), -1) {
+      : graph_(graph), graphs_(graph.mesh, price), source_(std::move(graph.nodes)), producer_(graph.values.size(), -1) {
     graph_.nodes.clear();
     graph_.nodes.reserve(source_.size() + source_.size() / 4);
     for (size_t i = 0; i < source_.size(); ++i) {
@@ -193,9 +193,9 @@ class RedistributeInserter {
     }
     std::sort(targets.begin(), targets.end());
     const TensorType& type = graph_.value(value).type;
-    auto [known, is_new] = trees_.try_emplace({type.shape, byte_size(type.dtype), group.from, targets});
+    auto [known, is_new] = trees_.try_emplace({type.shape, type.dtype, group.from, targets});
     if (is_new) {
-      ConversionGraph conversions(type.shape, byte_size(type.dtype), graph_.mesh, price_);
+      ConversionGraph& conversions = graphs_.of(type);
       std::vector<ConversionGraph::State> from;
       for (const TensorSharding& form : group.from) from.push_back(conversions.add(form));
       std::vector<ConversionGraph::State> states;
@@ -212,7 +212,7 @@ class RedistributeInserter {
   void serve_from_made(const TensorType& type, UseGroup& group) {
     std::vector<TensorSharding> made = group.from;
     for (const auto& [after, before] : group.made_of) made.push_back(after);
-    ConversionGraph conversions(type.shape, byte_size(type.dtype), graph_.mesh, price_);
+    ConversionGraph& conversions = graphs_.of(type);
     for (const UseGroup::Target& target : group.targets) {
       const TensorSharding& wanted = target.sharding;
       if (std::find(made.begin(), made.end(), wanted) != made.end() || group.made_of.count(wanted) != 0) continue;
@@ -283,11 +283,11 @@ class RedistributeInserter {
     }
   }
 
-  /// Shape, bytes of an element, the forms there are, those wanted.
-  using TreeKey = std::tuple<Shape, int64_t, std::vector<TensorSharding>, std::vector<TensorSharding>>;
+  /// Shape, element, the forms there are, those wanted.
+  using TreeKey = std::tuple<Shape, DType, std::vector<TensorSharding>, std::vector<TensorSharding>>;
 
   Graph& graph_;
-  const MovePrice& price_;
+  ConversionGraphs graphs_;
   std::vector<Node> source_;
   std::vector<int> producer_;
   /// Three a value of the source, by GroupKind.

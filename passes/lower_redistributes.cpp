@@ -40,8 +40,9 @@ void settle_proof(Graph& graph, const MovePrice& price) {
 }  // namespace
 
 Graph lower_redistributes(Graph graph, const PassContext& context) {
-  using Key = std::tuple<Shape, int64_t, TensorSharding, TensorSharding>;
+  using Key = std::tuple<Shape, DType, TensorSharding, TensorSharding>;
   std::map<Key, std::vector<Move>> paths;
+  ConversionGraphs graphs(graph.mesh, context.options.price);
   std::vector<Node> source = std::move(graph.nodes);
   graph.nodes.clear();
   graph.nodes.reserve(source.size() + source.size() / 8);
@@ -55,10 +56,10 @@ Graph lower_redistributes(Graph graph, const PassContext& context) {
     const Shape shape = graph.value(result).type.shape;
     const TensorSharding to = graph.value(result).sharding;
     const TensorSharding& from = node.operand_shardings[0];
-    const int64_t element_bytes = byte_size(graph.value(result).type.dtype);
-    auto [entry, is_new] = paths.try_emplace({shape, element_bytes, from, to});
+    const TensorType type = graph.value(result).type;
+    auto [entry, is_new] = paths.try_emplace({shape, type.dtype, from, to});
     if (is_new) {
-      ConversionGraph conversions(shape, element_bytes, graph.mesh, context.options.price);
+      ConversionGraph& conversions = graphs.of(type);
       ConversionGraph::State start = conversions.add(from);
       entry->second = conversions.path(start, conversions.add(to));
     }

@@ -14,7 +14,6 @@
 #include "passes/plan_memory.h"
 #include "passes/plan_options.h"
 #include "passes/registry.h"
-#include "passes/strategies/search.h"
 
 namespace tpc {
 namespace {
@@ -43,7 +42,7 @@ CompileResult compile(Graph graph, const CompileOptions& options, DiagnosticSink
   // Global view: every shape is the one the user wrote. Differentiate first, shard second.
   graph = passes.run("infer-types", std::move(graph));
   graph = passes.run("build-backward", std::move(graph));
-  std::optional<SearchProof> best;
+  std::optional<SearchEstimate> best;
   if (options.compare_with_search) best = best_by_search(graph, options);
 
   // Placement. Wishes first, then explicit conversions, then the collectives that perform them.

@@ -6,6 +6,7 @@
 
 #include "compiler/plan/plan.h"
 #include "passes/pass.h"
+#include "passes/strategies/search.h"
 
 namespace tpc {
 
@@ -18,7 +19,7 @@ struct CompileResult {
   bool complete = false;
   /// With CompileOptions::compare_with_search: what the search finds on the same mesh (absent when it finds nothing),
   /// and price and memory_account() of this plan.
-  std::optional<SearchProof> best;
+  std::optional<SearchEstimate> best;
   int64_t price = 0;
   int64_t memory_account = 0;
 };

@@ -28,7 +28,7 @@ AxisLink read_link(const std::string& name, const JsonNode& node, DiagnosticSink
   AxisLink link;
   link.axis = name;
   link.bytes_per_second = 1e9 * positive(node.required("gigabytes_per_second", owner), /*may_be_zero=*/false);
-  link.latency_seconds = 1e-6 * positive(node.required("microseconds", owner), /*may_be_zero=*/true);
+  link.latency_seconds = positive(node.required("microseconds", owner), /*may_be_zero=*/true) / 1e6;
   return link;
 }
 

@@ -29,18 +29,26 @@ std::string proof_text(const Report& report) {
   if (!report.proof) return text;
   const SearchProof& proof = *report.proof;
   bool is_time = proof.objective == "time";
-  std::string limit = proof.memory_limit == 0 ? ""
-                                              : fmt::format(" within {} of memory by the search's account",
-                                                            bytes_text(static_cast<double>(proof.memory_limit)));
+  auto option = [&](const char* name) -> const std::string* {
+    auto found = report.options.find(name);
+    return found == report.options.end() ? nullptr : &found->second;
+  };
+  std::string of_all = "of all plans that it may choose from";
+  if (proof.memory_limit > 0) {
+    of_all += fmt::format(" with {} of memory by its account", bytes_text(static_cast<double>(proof.memory_limit)));
+  }
   std::string unit = is_time ? "takes less time in collectives" : "receives fewer bytes";
+  if (const std::string* price = option("memory_price")) {
+    unit = fmt::format("has less of {} + {} x memory", is_time ? "time" : "bytes received", *price);
+  }
   std::string searched =
       fmt::format("{} choices in {} decisions, made together", grouped(proof.choices), grouped(proof.decisions));
   if (proof.is_optimal()) {
-    text += fmt::format("Proved: no legal plan{} {} ({})\n", limit, unit, searched);
+    text += fmt::format("Proved: {}, none {} ({})\n", of_all, unit, searched);
   } else {
     double gap = 100 * (1 - static_cast<double>(proof.bound) / static_cast<double>(proof.price));
-    text += fmt::format("Within {:.2g} %: a legal plan{} needs {} at least, this one {} ({})\n", gap, limit,
-                        price_text(proof.bound, is_time), price_text(proof.price, is_time), searched);
+    text += fmt::format("Within {:.2g} % of the best: {}, the cheapest needs {} at least, this one {} ({})\n", gap,
+                        of_all, price_text(proof.bound, is_time), price_text(proof.price, is_time), searched);
   }
   return text;
 }

@@ -4,9 +4,9 @@
 #include <functional>
 
 #include "compiler/plan/plan_classes.h"
-#include "compiler/sharding/move_price.h"
 #include "compiler/plan/rank_load.h"
 #include "compiler/plan/repeated_blocks.h"
+#include "compiler/sharding/move_price.h"
 
 namespace tpc {
 namespace {

@@ -127,12 +127,12 @@ std::string report_json(const Report& report) {
 std::string report_csv(const Report& report) {
   std::string text =
       "step,tensor,layer,block,phase,axis,kind,dtype,group_size,elements,volume_elements,volume_phi,received_bytes_max,"
-      "received_bytes_min,ring_bytes,seconds,why\n";
+      "received_bytes_min,ring_bytes,why,seconds\n";
   for (const CollectiveRow& row : report.collectives) {
     text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", row.step, csv_cell(row.tensor),
                         csv_cell(row.layer), csv_cell(row.block), to_string(row.phase), row.axis, op_name(row.kind),
                         to_string(row.dtype), row.group_size, row.elements, row.volume_elements, row.volume_phi,
-                        row.received_bytes_max, row.received_bytes_min, row.ring_bytes, row.seconds, csv_cell(row.why));
+                        row.received_bytes_max, row.received_bytes_min, row.ring_bytes, csv_cell(row.why), row.seconds);
   }
   return text;
 }

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <bit>
-#include <set>
+#include <queue>
 
 #include "compiler/core/check.h"
 
@@ -21,16 +21,14 @@ bool is_innermost(const TensorSharding& sharding, const std::vector<int64_t>& ax
   return true;
 }
 
-uint32_t axis_bits(const std::vector<int64_t>& axes) {
-  uint32_t bits = 0;
-  for (int64_t axis : axes) bits |= 1U << axis;
-  return bits;
-}
-
 }  // namespace
 
-ConversionGraph::ConversionGraph(Shape shape, int64_t element_bytes, const DeviceMesh& mesh, MovePrice price)
-    : shape_(std::move(shape)), element_bytes_(element_bytes), mesh_(mesh), price_(std::move(price)) {}
+ConversionGraph::ConversionGraph(TensorType type, const DeviceMesh& mesh, MovePrice price)
+    : type_(std::move(type)), mesh_(mesh), price_(std::move(price)) {
+  for (size_t dim = 0; dim < type_.shape.size(); ++dim)
+    placements_.push_back(Placement::shard(static_cast<int64_t>(dim)));
+  whole_elements_ = (PlacementSet{1} << placements_.size()) - 1;
+}
 
 ConversionGraph::PlacementSet ConversionGraph::bit_of(const Placement& placement) {
   auto found = std::find(placements_.begin(), placements_.end(), placement);
@@ -50,8 +48,9 @@ ConversionGraph::State ConversionGraph::add(const TensorSharding& sharding) {
   }
   State state = intern(sharding);
   if (!is_new) return state;
-  // A placement more to split by: what was found with fewer holds, since paths use those of their ends only, but the
-  // steps must be found anew, and states that canonical() made may have become nameable.
+  // A placement more to split by, in units: what was found holds, since paths use units of their ends only, but steps
+  // must be found anew, and states that canonical() made may have become nameable.
+  reached_.clear();
   for (Node& node : states_) {
     node.steps.reset();
     node.placements = 0;
@@ -69,9 +68,7 @@ ConversionGraph::State ConversionGraph::intern(const TensorSharding& sharding) {
   if (!is_new) return entry->second;
   Node node;
   node.sharding = sharding;
-  for (size_t axis = 0; axis < sharding.placements.size(); ++axis) {
-    const Placement& placement = sharding.placements[axis];
-    if (placement.is_partial() && placement.reduce == ReduceOp::kSum) node.partial_axes |= 1U << axis;
+  for (const Placement& placement : sharding.placements) {
     if (!placement.is_shard()) continue;
     bool named = std::find(placements_.begin(), placements_.end(), placement) != placements_.end();
     node.placements |= named ? bit_of(placement) : PlacementSet{1} << 63;
@@ -109,13 +106,12 @@ void ConversionGraph::add_steps(State state, const std::vector<int64_t>& axes, s
     if (target.is_shard() && !is_innermost(from, axes, target.dim)) return;
     Move move{kind, axes, from, from};
     for (int64_t axis : axes) move.to.placements[static_cast<size_t>(axis)] = target;
-    if (move.to == from || why_illegal(shape_, move.to, mesh_)) return;
-    move.to = canonical(shape_, std::move(move.to), mesh_);
+    if (move.to == from || why_illegal(type_.shape, move.to, mesh_)) return;
+    move.to = canonical(type_.shape, std::move(move.to), mesh_);
     Step step;
     step.to = intern(move.to);
-    step.cost = {price_(move, shape_, element_bytes_, mesh_), communicates(kind) ? 1 : 0, 1};
+    step.cost = {price_(move, type_.shape, byte_size(type_.dtype), mesh_), communicates(kind) ? 1 : 0, 1};
     if (target.is_shard()) step.splits_by = bit_of(target);
-    if (target.is_partial()) step.makes_partial = axis_bits(axes);
     step.move = std::move(move);
     steps.push_back(std::move(step));
   };
@@ -126,51 +122,65 @@ void ConversionGraph::add_steps(State state, const std::vector<int64_t>& axes, s
       break;
     case Placement::Kind::kReplicate:
       for (size_t i = 0; i < placements_.size(); ++i) add(MoveKind::kSlice, placements_[i]);
-      add(MoveKind::kMask, Placement::partial());
+      if (type_.dtype == DType::kF32) add(MoveKind::kMask, Placement::partial());
       break;
     case Placement::Kind::kShard:
       add(MoveKind::kAllGather, Placement::replicate());
       for (size_t i = 0; i < placements_.size(); ++i) add(MoveKind::kAllToAll, placements_[i]);
-      add(MoveKind::kZeroPad, Placement::partial());
+      if (type_.dtype == DType::kF32) add(MoveKind::kZeroPad, Placement::partial());
       break;
   }
 }
 
-std::map<ConversionGraph::State, ConversionGraph::Reached> ConversionGraph::search(State from, State to) {
-  PlacementSet allowed = states_[position(from)].placements | states_[position(to)].placements;
-  uint32_t partial = states_[position(to)].partial_axes;
-  std::map<State, Reached> best;
+std::vector<ConversionGraph::Reached> ConversionGraph::search(State from, PlacementSet allowed, State to) {
+  std::vector<Reached> reached(states_.size());
   // Ordered by the sharding after the cost, so that ties do not depend on the order in which states were added.
   auto later = [&](const std::pair<ConversionCost, State>& a, const std::pair<ConversionCost, State>& b) {
-    if (a.first != b.first) return a.first < b.first;
-    return a.second != b.second && sharding(a.second) < sharding(b.second);
+    if (a.first != b.first) return b.first < a.first;
+    return a.second != b.second && sharding(b.second) < sharding(a.second);
   };
-  std::set<std::pair<ConversionCost, State>, decltype(later)> open(later);
-  best[from] = {};
-  open.insert({ConversionCost{}, from});
+  std::priority_queue<std::pair<ConversionCost, State>, std::vector<std::pair<ConversionCost, State>>, decltype(later)>
+      open(later);
+  reached[position(from)].cost = ConversionCost{};
+  open.push({ConversionCost{}, from});
   while (!open.empty()) {
-    auto [cost, state] = *open.begin();
-    open.erase(open.begin());
-    if (state == to) return best;
-    for (const Step& step : steps_from(state)) {
-      if ((step.splits_by & ~allowed) != 0 || (step.makes_partial & ~partial) != 0) continue;
-      ConversionCost next = cost + step.cost;
-      auto found = best.find(step.to);
-      if (found != best.end() && found->second.cost <= next) continue;
-      if (found != best.end()) open.erase({found->second.cost, step.to});
-      open.insert({next, step.to});
-      best[step.to] = {next, state, &step};
+    auto [cost, state] = open.top();
+    open.pop();
+    if (state == to) break;
+    if (*reached[position(state)].cost < cost) continue;  // reached for less meanwhile
+    const std::vector<Step>& steps = steps_from(state);
+    reached.resize(states_.size());
+    for (size_t i = 0; i < steps.size(); ++i) {
+      if ((steps[i].splits_by & ~allowed) != 0) continue;
+      ConversionCost next = cost + steps[i].cost;
+      Reached& target = reached[position(steps[i].to)];
+      if (target.cost && *target.cost <= next) continue;
+      target = {next, state, static_cast<int>(i)};
+      open.push({next, steps[i].to});
     }
   }
-  TPC_UNREACHABLE("no conversion from {} to {} of {} on {}", to_string(sharding(from)), to_string(sharding(to)),
-                  to_string(shape_), to_string(mesh_));
+  return reached;
 }
 
 ConversionCost ConversionGraph::cost(State from, State to) {
   if (from == to) return {};
+  auto found = [&](const std::optional<ConversionCost>& cost) {
+    if (!cost) {
+      TPC_UNREACHABLE("no conversion from {} to {} of {} on {}", to_string(sharding(from)), to_string(sharding(to)),
+                      to_string(type_), to_string(mesh_));
+    }
+    return *cost;
+  };
+  if ((ends(from, to) & ~whole_elements_) == 0) {
+    auto [entry, is_new] = reached_.try_emplace(from);
+    if (is_new) entry->second = search(from, whole_elements_, -1);
+    // A state that was not there at that time cannot be reached.
+    if (position(to) >= entry->second.size()) return found(std::nullopt);
+    return found(entry->second[position(to)].cost);
+  }
   uint64_t key = (static_cast<uint64_t>(from) << 32) | static_cast<uint32_t>(to);
   if (auto known = costs_.find(key); known != costs_.end()) return known->second;
-  ConversionCost cost = search(from, to).at(to).cost;
+  ConversionCost cost = found(search(from, whole_elements_ | ends(from, to), to)[position(to)].cost);
   costs_.emplace(key, cost);
   return cost;
 }
@@ -178,8 +188,12 @@ ConversionCost ConversionGraph::cost(State from, State to) {
 std::vector<Move> ConversionGraph::path(State from, State to) {
   std::vector<Move> moves;
   if (from == to) return moves;
-  std::map<State, Reached> best = search(from, to);
-  for (State state = to; state != from; state = best.at(state).from) moves.push_back(best.at(state).step->move);
+  cost(from, to);  // says which conversion it is, if there is none
+  std::vector<Reached> reached = search(from, whole_elements_ | ends(from, to), to);
+  for (State state = to; state != from; state = reached[position(state)].from) {
+    const Reached& last = reached[position(state)];
+    moves.push_back((*states_[position(last.from)].steps)[static_cast<size_t>(last.step)].move);
+  }
   std::reverse(moves.begin(), moves.end());
   return moves;
 }
@@ -206,7 +220,7 @@ std::vector<ConversionGraph::State> ConversionGraph::branching_states(State from
     mixtures = std::move(longer);
   }
   for (TensorSharding& mixture : mixtures) {
-    if (why_illegal(shape_, mixture, mesh_) || canonical(shape_, mixture, mesh_) != mixture) continue;
+    if (why_illegal(type_.shape, mixture, mesh_) || canonical(type_.shape, mixture, mesh_) != mixture) continue;
     // What reduces by maximum is made by ops only.
     bool has_maximum = std::any_of(mixture.placements.begin(), mixture.placements.end(),
                                    [](const Placement& p) { return p.is_partial() && p.reduce == ReduceOp::kMax; });
@@ -351,9 +365,13 @@ std::vector<ConversionGraph::Edge> ConversionGraph::provide(std::span<const Stat
   return forest(from, targets).edges;
 }
 
+ConversionGraph& ConversionGraphs::of(const TensorType& type) {
+  return graphs_.try_emplace({type.shape, type.dtype}, type, mesh_, price_).first->second;
+}
+
 std::vector<Move> redistribute(const Shape& shape, const TensorSharding& from, const TensorSharding& to,
                                const DeviceMesh& mesh) {
-  ConversionGraph graph(shape, 1, mesh, MovePrice());
+  ConversionGraph graph({DType::kF32, shape}, mesh, MovePrice());
   ConversionGraph::State start = graph.add(from);
   return graph.path(start, graph.add(to));
 }

@@ -39,7 +39,7 @@ class ConversionGraph {
   /// From one state of a tree to the next.
   using Edge = std::pair<State, State>;
 
-  ConversionGraph(Shape shape, int64_t element_bytes, const DeviceMesh& mesh, MovePrice price);
+  ConversionGraph(TensorType type, const DeviceMesh& mesh, MovePrice price);
 
   /// The sharding must be legal and canonical(). Adding it twice gives the same index.
   State add(const TensorSharding& sharding);
@@ -69,20 +69,18 @@ class ConversionGraph {
     ConversionCost cost;
     /// The placement that it splits by; none for a gather or reduction.
     PlacementSet splits_by = 0;
-    /// Axes that it makes Partial: only a target that is Partial there wants that.
-    uint32_t makes_partial = 0;
     Move move;
   };
   struct Node {
     TensorSharding sharding;
     PlacementSet placements = 0;
-    uint32_t partial_axes = 0;
     std::optional<std::vector<Step>> steps;
   };
+  /// How a search came to a state; step -1: not yet, or it is the start.
   struct Reached {
-    ConversionCost cost;
+    std::optional<ConversionCost> cost;
     State from = -1;
-    const Step* step = nullptr;
+    int step = -1;
   };
   struct Tree {
     ConversionCost cost;
@@ -96,21 +94,40 @@ class ConversionGraph {
   State intern(const TensorSharding& sharding);
   const std::vector<Step>& steps_from(State state);
   void add_steps(State state, const std::vector<int64_t>& axes, std::vector<Step>& steps);
-  /// Dijkstra from `from`, until `to` is reached.
-  std::map<State, Reached> search(State from, State to);
+  PlacementSet ends(State a, State b) const {
+    return states_[position(a)].placements | states_[position(b)].placements;
+  }
+  /// Dijkstra from `from` over steps that split by `allowed`, until `to` is reached (-1: everywhere). By state.
+  std::vector<Reached> search(State from, PlacementSet allowed, State to);
   std::vector<State> branching_states(State from, std::span<const State> targets);
   const Tree& tree(State from, std::span<const State> targets);
   Tree forest(std::span<const State> from, std::span<const State> targets);
 
-  Shape shape_;
-  int64_t element_bytes_;
+  TensorType type_;
   DeviceMesh mesh_;
   MovePrice price_;
   std::vector<Node> states_;
   std::map<TensorSharding, State> index_;
   std::vector<Placement> placements_;
+  PlacementSet whole_elements_ = 0;
+  /// From states without units, to all such states.
+  std::unordered_map<State, std::vector<Reached>> reached_;
+  /// Of other pairs.
   std::unordered_map<uint64_t, ConversionCost> costs_;
   std::map<std::vector<State>, Tree> trees_;
+};
+
+/// The conversion graphs of all tensors of a step: one a type.
+class ConversionGraphs {
+ public:
+  ConversionGraphs(const DeviceMesh& mesh, MovePrice price) : mesh_(mesh), price_(std::move(price)) {}
+
+  ConversionGraph& of(const TensorType& type);
+
+ private:
+  DeviceMesh mesh_;
+  MovePrice price_;
+  std::map<std::pair<Shape, DType>, ConversionGraph> graphs_;
 };
 
 /// The cheapest sequence of moves from one sharding to another, by bytes received.

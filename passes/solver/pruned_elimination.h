@@ -13,7 +13,7 @@ namespace tpc {
 Solution solve_by_bounds(const CostNetwork& network, const SolveOptions& options = {});
 
 /// Entries x labels of the largest bucket up to which plain elimination is faster than the bounds.
-inline constexpr int64_t kPlainEntries = int64_t{1} << 24;
+inline constexpr int64_t kPlainEntries = int64_t{1} << 26;
 
 /// solve up to buckets of kPlainEntries (and max_entries), else solve_by_bounds.
 Solution solve_exactly(const CostNetwork& network, const SolveOptions& options = {});

@@ -1,7 +1,7 @@
 /// Strategy "megatron": what people who know Megatron-LM expect, by fixed rules.
 ///
 /// Axis dp: inputs are split on dimension 0, parameters are whole; everything follows without conversions, and weight
-/// gradients are partial sums until the optimizer.
+/// gradients are summed where they are made.
 /// Axis tp: a linear whose input is whole is column-parallel if the split can be carried, through the ops that follow,
 /// to a contraction over it (its row-parallel partner) or to the loss; attention is split by heads; tables by
 /// vocabulary. Otherwise a layer is replicated. Sums are completed right after the layer that makes them: by

@@ -41,9 +41,10 @@ void advise_on_memory(const SearchNetwork& network, const SearchSolution& chosen
   diagnostics.add(
       {Severity::kNote,
        {},
-       fmt::format("nearly as cheap: with --memory-price {} collectives cost {:.1g} % more and a rank holds "
-                   "{:.2g} % less",
-                   kSmallPrice, 100 * more_price, 100 * less_memory),
+       fmt::format("nearly as cheap: with --memory-price {} collectives cost {} and a rank holds {:.2g} % less "
+                   "by the search's account",
+                   kSmallPrice, more_price < 1e-4 ? "hardly more" : fmt::format("{:.2g} % more", 100 * more_price),
+                   100 * less_memory),
        {}});
 }
 
@@ -74,11 +75,16 @@ ChosenShardings search_choose(const Graph& graph, const PassContext& context) {
   return chosen;
 }
 
-std::optional<SearchProof> best_by_search(Graph graph, const CompileOptions& options) {
-  DiagnosticSink ignored;
+std::optional<SearchEstimate> best_by_search(Graph graph, const CompileOptions& options) {
   try {
     graph.mesh = search_mesh(graph, without_trivial_axes(options.mesh), options);
-    return search_choose(graph, {options, ignored}).proof;
+    NodeRules rules(graph);
+    SearchSpace space(graph, rules, options.search);
+    if (!space.empty_nodes().empty() || !space.empty_leaves().empty()) return std::nullopt;
+    SearchNetwork network(graph, space, options.price);
+    std::optional<SearchSolution> found = solve_quickly(network);
+    if (!found) return std::nullopt;
+    return SearchEstimate{found->charge.price, found->charge.memory, options.price.is_time()};
   } catch (const UserError&) {
     return std::nullopt;
   }

@@ -13,8 +13,15 @@ DeviceMesh search_mesh(const Graph& graph, const DeviceMesh& mesh, const Compile
 
 ChosenShardings search_choose(const Graph& graph, const PassContext& context);
 
-/// What search_choose() would prove of a differentiated graph, whose mesh need not be set; nullopt when it would
-/// refuse.
-std::optional<SearchProof> best_by_search(Graph graph, const CompileOptions& options);
+/// What a search would find.
+struct SearchEstimate {
+  int64_t price = 0;   ///< see MovePrice
+  int64_t memory = 0;  ///< see memory_account
+  bool is_time = false;
+};
+
+/// For advice: of a differentiated graph, whose mesh need not be set; nullopt when the search would refuse it, or take
+/// longer than advice is worth.
+std::optional<SearchEstimate> best_by_search(Graph graph, const CompileOptions& options);
 
 }  // namespace tpc

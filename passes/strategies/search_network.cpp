@@ -8,8 +8,11 @@
 namespace tpc {
 namespace {
 
-/// On several axes more concurrent forms than this are covered by one that gives them.
-constexpr size_t kMaxFormsOnSeveralAxes = 2;
+/// More concurrent forms than this are covered by one that gives them: labels would be too many.
+size_t max_forms(size_t num_axes, size_t wanted) {
+  if (num_axes == 1) return wanted;
+  return num_axes == 2 ? 2 : 1;
+}
 
 /// Digits of a cost: primary charge, secondary charge (46 bits), collectives (14 bits). A carry from a lower digit is
 /// harmless: it could only decide between plans that differ by less than a byte in 16,384 collectives.
@@ -26,6 +29,10 @@ bool has_secondary(ChargeOrder order) {
 
 SearchNetwork::SearchNetwork(const Graph& graph, const SearchSpace& space, const MovePrice& price)
     : graph_(graph), space_(space), price_(price), producer_(producers(graph)) {
+  std::map<std::string, int> layers;
+  for (const Node& node : graph.nodes) {
+    layer_of_node_.push_back(layers.try_emplace(node.layer, static_cast<int>(layers.size())).first->second);
+  }
   add_node_and_leaf_variables();
   std::vector<std::vector<Use>> all_uses = uses(graph);
   // First all forms that any value may have, then what they cost.
@@ -37,6 +44,7 @@ SearchNetwork::SearchNetwork(const Graph& graph, const SearchSpace& space, const
     sides.emplace_back(made, made.meaning < 0 ? UseSides{} : sides_of(value, made, all_uses[v]));
   }
   for (size_t v = 0; v < graph.values.size(); ++v) {
+    layer_now_ = layer_of_node_[static_cast<size_t>(producer_[v])];
     if (sides[v].first.meaning >= 0) add_value(ValueId{static_cast<int32_t>(v)}, sides[v].first, sides[v].second);
   }
   for (const Node& node : graph.nodes) add_update_memory(node);
@@ -45,6 +53,7 @@ SearchNetwork::SearchNetwork(const Graph& graph, const SearchSpace& space, const
 int SearchNetwork::add_variable(size_t num_labels, bool is_norm_sum) {
   num_labels_.push_back(static_cast<int>(num_labels));
   is_norm_sum_.push_back(is_norm_sum);
+  layer_of_variable_.push_back(layer_now_);
   return static_cast<int>(num_labels_.size()) - 1;
 }
 
@@ -56,18 +65,15 @@ int SearchNetwork::intern(LabelMeaning meaning) {
 
 int SearchNetwork::tensor_index(ValueId value) {
   const TensorType& type = graph_.value(value).type;
-  int64_t bytes = byte_size(type.dtype);
-  auto [entry, is_new] = tensor_index_.try_emplace({type.shape, bytes}, static_cast<int>(tensors_.size()));
-  if (is_new) {
-    tensors_.push_back(
-        std::make_unique<Tensor>(Tensor{ConversionGraph(type.shape, bytes, graph_.mesh, price_), type.shape, bytes}));
-  }
+  auto [entry, is_new] = tensor_index_.try_emplace({type.shape, type.dtype}, static_cast<int>(tensors_.size()));
+  if (is_new) tensors_.push_back(std::make_unique<Tensor>(Tensor{ConversionGraph(type, graph_.mesh, price_), type}));
   return entry->second;
 }
 
 int64_t SearchNetwork::local_bytes(int index, State form) {
   Tensor& of = tensor(index);
-  return num_elements(fullest_shape(of.shape, of.conversions.sharding(form), graph_.mesh)) * of.element_bytes;
+  return num_elements(fullest_shape(of.type.shape, of.conversions.sharding(form), graph_.mesh)) *
+         byte_size(of.type.dtype);
 }
 
 bool SearchNetwork::gives_free(int index, State from, State to) {
@@ -82,6 +88,7 @@ void SearchNetwork::add_node_and_leaf_variables() {
   variable_of_node_.assign(graph_.nodes.size(), -1);
   variable_of_leaf_.assign(graph_.values.size(), -1);
   for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+    layer_now_ = layer_of_node_[n];
     if (space_.kind(n) >= 0) {
       variable_of_node_[n] = add_variable(space_.choices(space_.kind(n)).strategies.size(), space_.is_norm_sum(n));
       continue;
@@ -282,7 +289,7 @@ std::vector<SearchNetwork::Side> SearchNetwork::gathered(int of_tensor, const st
     std::sort(wanted.begin(), wanted.end());
     wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
     // Antichains, grown form by form.
-    size_t most = graph_.mesh.num_axes() == 1 ? wanted.size() : kMaxFormsOnSeveralAxes;
+    size_t most = max_forms(graph_.mesh.num_axes(), wanted.size());
     LabelMeaning sets;
     auto grow = [&](auto&& self, size_t next, std::vector<State>& chosen) -> void {
       if (!chosen.empty()) sets.forms.push_back(chosen);
@@ -338,7 +345,7 @@ SearchNetwork::Side SearchNetwork::kept_side(int of_tensor, const Side& made, co
   LabelMeaning kept;
   if (is_leaf) kept.forms.emplace_back();
   for (State form : forms) kept.forms.push_back({form});
-  for (size_t i = 0; i < late.size() && uses.late.size() > 1; ++i) {
+  for (size_t i = 0; i < late.size() && uses.late.size() > 1 && max_forms(graph_.mesh.num_axes(), 2) > 1; ++i) {
     for (size_t j = i + 1; j < late.size(); ++j) {
       if (pays_to_keep(of_tensor, late[i], late[j], all_forms(made), early)) kept.forms.push_back({late[i], late[j]});
     }
@@ -571,7 +578,7 @@ ChosenShardings SearchNetwork::decode(std::span<const int> assignment) const {
   }
   for (const Forms& item : forms_) {
     const TensorType& type = graph_.value(item.value).type;
-    const Tensor& of = *tensors_[static_cast<size_t>(tensor_index_.at({type.shape, byte_size(type.dtype)}))];
+    const Tensor& of = *tensors_[static_cast<size_t>(tensor_index_.at({type.shape, type.dtype}))];
     size_t at = item.value.position();
     std::vector<TensorSharding>& list =
         item.made_for ? chosen.via[at][static_cast<size_t>(*item.made_for)] : chosen.kept[at];

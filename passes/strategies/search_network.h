@@ -47,8 +47,8 @@ inline constexpr ChargeOrder kSmallest{0, 1};
 ///   a value that backward uses: the forms that are kept (of a leaf: none beside itself, or gathered copies)
 /// Factors: conversions between what is made and what is wanted; that a wanted form is among those made; memory.
 ///
-/// Sets of forms are antichains (no form that another gives for free): any number on a mesh of one axis, up to two on
-/// several, where a third concurrent form is covered by one that gives it.
+/// Sets of forms are antichains (no form that another gives for free): of any number on a mesh of one axis, of two on
+/// one of two, of one on more (sub-axes count); further concurrent forms are covered by one that gives them.
 class SearchNetwork {
  public:
   SearchNetwork(const Graph& graph, const SearchSpace& space, const MovePrice& price);
@@ -70,6 +70,8 @@ class SearchNetwork {
   int64_t num_decisions() const { return static_cast<int64_t>(num_labels_.size()); }
   /// Labels of all variables.
   int64_t num_choices() const;
+  /// The variable's layer, counted from 0 in the order of the model: that of its node, or of its value's.
+  int layer(int variable) const { return layer_of_variable_[static_cast<size_t>(variable)]; }
   /// -1 when the node has no variable.
   int variable_of_node(size_t node) const { return variable_of_node_[node]; }
 
@@ -98,11 +100,10 @@ class SearchNetwork {
     std::vector<int> scope;
     int table = 0;
   };
-  /// Values of one shape and element size share their conversions.
+  /// Values of one type share their conversions.
   struct Tensor {
     ConversionGraph conversions;
-    Shape shape;
-    int64_t element_bytes;
+    TensorType type;
   };
   /// The uses of a value, by what they are converted from.
   struct UseSides {
@@ -161,9 +162,12 @@ class SearchNetwork {
   std::vector<int> variable_of_node_;
   std::vector<int> variable_of_leaf_;
   std::vector<bool> is_norm_sum_;  ///< per variable
+  std::vector<int> layer_of_node_;
+  std::vector<int> layer_of_variable_;
+  int layer_now_ = 0;  ///< of the variables that are added
   std::vector<Forms> forms_;
   std::vector<std::unique_ptr<Tensor>> tensors_;
-  std::map<std::pair<Shape, int64_t>, int> tensor_index_;
+  std::map<std::pair<Shape, DType>, int> tensor_index_;
   std::vector<LabelMeaning> meanings_;
   std::map<LabelMeaning, int> meaning_index_;
   std::map<std::vector<int>, int> node_meanings_;    ///< (kind, is result, index, tensor) -> meaning

@@ -14,6 +14,8 @@ namespace {
 
 /// Prices of memory are rational, in thousandths.
 constexpr int64_t kPriceScale = 1000;
+/// Buckets of a search that takes a fraction of a second.
+constexpr int64_t kQuickEntries = int64_t{1} << 22;
 
 SearchSolution solved(const SearchNetwork& source, ChargeOrder order, int num_norm_ways) {
   SearchSolution best;
@@ -81,6 +83,41 @@ int64_t price_bound(Cost least, ChargeOrder order, int64_t limit) {
 
 }  // namespace
 
+/// Between two corners: the first layers as in `cheap`, which is too large, the rest solved anew; as many as fit. Both
+/// corners cost the same under `order`, so that a mixture costs little more than either.
+SearchSolution mixture(const SearchNetwork& source, const SearchSolution& cheap, const SearchSolution& small,
+                       ChargeOrder order, int64_t limit) {
+  int num_layers = 0;
+  for (size_t v = 0; v < cheap.assignment.size(); ++v)
+    num_layers = std::max(num_layers, source.layer(static_cast<int>(v)) + 1);
+  SearchSolution best = small;
+  int low = 0;
+  int high = num_layers;  // the most layers that fit is in [low, high)
+  while (low + 1 < high) {
+    int count = (low + high) / 2;
+    CostNetwork network = source.network(order);
+    for (size_t v = 0; v < cheap.assignment.size(); ++v) {
+      auto variable = static_cast<int>(v);
+      int labels = network.num_labels(variable);
+      if (source.layer(variable) >= count || labels == 1) continue;
+      std::vector<Cost> entries(static_cast<size_t>(labels), kInfeasible);
+      entries[static_cast<size_t>(cheap.assignment[v])] = 0;
+      network.add_factor({variable}, network.add_table({labels}, std::move(entries)));
+    }
+    Solution solution = solve_exactly(network);
+    bool fits = false;
+    if (solution.status == SolveStatus::kOptimal || solution.status == SolveStatus::kBounded) {
+      SearchSolution mixed;
+      mixed.assignment = source.with_norm_way(std::move(solution.assignment), 0);
+      mixed.charge = source.charge(mixed.assignment);
+      fits = mixed.charge.memory <= limit;
+      if (fits && mixed.charge < best.charge) best = std::move(mixed);
+    }
+    (fits ? low : high) = count;
+  }
+  return best;
+}
+
 SearchSolution solve_within_memory(const SearchNetwork& network, const SearchOptions& options) {
   SearchSolution cheap = solved(network, order_of(options.memory_price));
   if (options.memory_limit == 0 || cheap.charge.memory <= options.memory_limit) return cheap;
@@ -93,7 +130,10 @@ SearchSolution solve_within_memory(const SearchNetwork& network, const SearchOpt
     bound = std::max(bound, price_bound(weighted(next.charge, order), order, options.memory_limit));
     bool is_below =
         weighted(next.charge, order) < std::min(weighted(cheap.charge, order), weighted(small.charge, order));
-    if (!is_below) break;
+    if (!is_below) {
+      small = mixture(network, cheap, small, order, options.memory_limit);
+      break;
+    }
     (next.charge.memory <= options.memory_limit ? small : cheap) = std::move(next);
   }
   small.price_bound = std::min(bound, small.charge.price);
@@ -102,6 +142,15 @@ SearchSolution solve_within_memory(const SearchNetwork& network, const SearchOpt
 
 SearchSolution solve_nearby(const SearchNetwork& network, double memory_price) {
   return solved(network, order_of(memory_price), 1);
+}
+
+std::optional<SearchSolution> solve_quickly(const SearchNetwork& network) {
+  Solution solution = solve(network.network(kCheapest), {.max_entries = kQuickEntries});
+  if (solution.status != SolveStatus::kOptimal) return std::nullopt;
+  SearchSolution result;
+  result.assignment = network.with_norm_way(std::move(solution.assignment), 0);
+  result.charge = network.charge(result.assignment);
+  return result;
 }
 
 std::vector<SearchSolution> price_memory_front(const SearchNetwork& network, size_t most) {

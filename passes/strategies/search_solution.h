@@ -1,6 +1,7 @@
 /// Solving a search network: the cheapest plan, the cheapest within a limit on memory, and the front of both.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "passes/pass.h"
@@ -18,13 +19,17 @@ struct SearchSolution {
 /// Least price * 1000 + memory_price * 1000 * memory, then least memory, then fewest collectives. Every optimum that it
 /// uses comes with a certificate that a separate checker has accepted.
 ///
-/// With a memory limit: the cheapest assignment within it that is the optimum for some price of memory (a corner of the
-/// convex hull of price against memory), and the bound that the neighbouring corner gives. UserError when the smallest
+/// With a memory limit: the two neighbouring optima for some price of memory (corners of the convex hull of price
+/// against memory) between which it lies, the first layers as in the cheaper one and the others as in the smaller, as
+/// many as fit; and the bound that the corners give. UserError when the smallest
 /// plan is larger than the limit, or when the space is too large for an exact answer.
 SearchSolution solve_within_memory(const SearchNetwork& network, const SearchOptions& options);
 
 /// For comparison only: the least price and memory at this price of memory, the gradient norm's sums as partial sums.
 SearchSolution solve_nearby(const SearchNetwork& network, double memory_price);
+
+/// For advice: the least price, then memory, without proof; nullopt where that takes long (more than two axes, mostly).
+std::optional<SearchSolution> solve_quickly(const SearchNetwork& network);
 
 /// The corners of the convex hull of price against memory, by increasing memory; at most `most` of them.
 std::vector<SearchSolution> price_memory_front(const SearchNetwork& network, size_t most);

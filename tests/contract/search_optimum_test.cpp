@@ -137,7 +137,7 @@ TEST_CASE("search: no plan drawn at random is cheaper, as the passes price it") 
     CAPTURE(item.model);
     CAPTURE(item.mesh);
     Problem problem(item.model, item.dims, item.mesh);
-    int64_t least = best_by_search(problem.graph, problem.options)->price;
+    int64_t least = search_choose(problem.graph, problem.context()).proof->price;
     std::mt19937_64 random(11);
     int64_t found = INT64_MAX;
     bool is_small = std::string(item.model) == "mlp";

@@ -91,8 +91,8 @@ TEST_CASE("the JSON and CSV forms hold what the report holds") {
   CHECK(json["ranks"].size() == 2);
   std::string csv = report_csv(report);
   CHECK(csv.find(
-            "3,fc2,fc2,fc2,forward,tp,all_reduce,f32,2,32,64,2,128,128,128,0,\"each rank holds a part of the result of "
-            "\"\"fc2\"\"\"\n") != std::string::npos);
+            "3,fc2,fc2,fc2,forward,tp,all_reduce,f32,2,32,64,2,128,128,128,\"each rank holds a part of the result of "
+            "\"\"fc2\"\"\",0\n") != std::string::npos);
 }
 
 TEST_CASE("the text tells the unit and the reason") {

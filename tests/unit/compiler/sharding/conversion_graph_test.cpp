@@ -13,11 +13,11 @@ TensorSharding sharding_of(const char* text) { return *parse_sharding(text); }
 double cost_of_set(const char* from, const std::vector<const char*>& wanted, int64_t n) {
   Shape shape{16, 16, 16, 16};
   DeviceMesh mesh({{"tp", n}});
-  ConversionGraph graph(shape, 1, mesh, MovePrice());
+  ConversionGraph graph({DType::kF32, shape}, mesh, MovePrice());
   ConversionGraph::State start = graph.add(sharding_of(from));
   std::vector<ConversionGraph::State> targets;
   for (const char* target : wanted) targets.push_back(graph.add(sharding_of(target)));
-  double unit = static_cast<double>(num_elements(shape)) * static_cast<double>(n - 1) / static_cast<double>(n);
+  double unit = static_cast<double>(num_elements(shape)) * static_cast<double>(n - 1) / static_cast<double>(n) * 4;
   return static_cast<double>(graph.provide_cost(std::vector{start}, targets).price) / unit;
 }
 
@@ -44,7 +44,7 @@ TEST_CASE("a set costs no less than its dearest form, and no more than all of th
                                        "[S(0), S(0)]", "[P(sum), R]", "[S(1), P(sum)]"};
   DeviceMesh mesh({{"dp", 2}, {"tp", 3}});
   for (const Shape& shape : {Shape{12, 12}, Shape{13, 7}}) {
-    ConversionGraph graph(shape, 4, mesh, MovePrice());
+    ConversionGraph graph({DType::kF32, shape}, mesh, MovePrice());
     std::vector<ConversionGraph::State> states;
     for (const char* form : forms) states.push_back(graph.add(sharding_of(form)));
     for (ConversionGraph::State from : states) {
@@ -64,7 +64,7 @@ TEST_CASE("a set costs no less than its dearest form, and no more than all of th
 
 TEST_CASE("the edges of a tree lead from what there is to all that is wanted, at the price told") {
   DeviceMesh mesh({{"dp", 2}, {"tp", 4}});
-  ConversionGraph graph({16, 16}, 4, mesh, MovePrice());
+  ConversionGraph graph({DType::kF32, {16, 16}}, mesh, MovePrice());
   ConversionGraph::State from = graph.add(sharding_of("[P(sum), P(sum)]"));
   std::vector<ConversionGraph::State> wanted{graph.add(sharding_of("[R, S(0)]")),
                                              graph.add(sharding_of("[S(1), S(0)]")), graph.add(sharding_of("[R, R]"))};
