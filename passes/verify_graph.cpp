@@ -52,20 +52,16 @@ Broken verify_structure(const Graph& graph) {
   return std::nullopt;
 }
 
-Broken verify_types(const Graph& graph) {
-  std::unordered_set<std::string> known;  // kinds of nodes that were found right
-  for (const Node& node : graph.nodes) {
-    if (!known.insert(node_kind_key(graph, node)).second) continue;
-    std::vector<TensorType> operands = operand_types(graph, node);
-    std::vector<TensorType> wanted;
-    try {
-      wanted = op_def(node.op).infer_types({node.attributes, operands, {}});
-    } catch (const OpTypeError& error) {
-      return fmt::format("{}: {}", describe(graph, node), error.what());
-    }
-    if (wanted != result_types(graph, node)) {
-      return fmt::format("{} has other types than its op infers", describe(graph, node));
-    }
+Broken verify_types(const Graph& graph, const Node& node) {
+  std::vector<TensorType> operands = operand_types(graph, node);
+  std::vector<TensorType> wanted;
+  try {
+    wanted = op_def(node.op).infer_types({node.attributes, operands, {}});
+  } catch (const OpTypeError& error) {
+    return fmt::format("{}: {}", describe(graph, node), error.what());
+  }
+  if (wanted != result_types(graph, node)) {
+    return fmt::format("{} has other types than its op infers", describe(graph, node));
   }
   return std::nullopt;
 }
@@ -90,43 +86,53 @@ Broken verify_updates(const Graph& graph) {
 }
 
 /// Placed: what the node makes and wants is allowed by its op's rule.
-Broken verify_placements(const Graph& graph) {
+Broken verify_placements(const Graph& graph, const Node& node) {
+  const OpDef& def = op_def(node.op);
+  if (node.operand_shardings.size() != node.operands.size()) {
+    return fmt::format("{} has {} operand shardings", describe(graph, node), node.operand_shardings.size());
+  }
+  NodeSharding sharding;
+  sharding.operands = node.operand_shardings;
+  for (ValueId result : node.results) sharding.results.push_back(graph.value(result).sharding);
+  std::vector<Shape> operands = operand_shapes(graph, node);
+  std::vector<Shape> results = result_shapes(graph, node);
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (auto why = why_illegal(operands[i], sharding.operands[i], graph.mesh)) {
+      return fmt::format("{}, operand {}: {}", describe(graph, node), i, *why);
+    }
+  }
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (auto why = why_illegal(results[i], sharding.results[i], graph.mesh)) {
+      return fmt::format("{}, result {}: {}", describe(graph, node), i, *why);
+    }
+  }
+  if (def.sharding_rule == nullptr) return std::nullopt;
+  std::vector<TensorType> operand_list = operand_types(graph, node);
+  std::vector<TensorType> result_list = result_types(graph, node);
+  ShardingRule rule = def.sharding_rule({node.attributes, operand_list, result_list});
+  if (!find_strategies(rule, sharding, operands, results, graph.mesh)) {
+    std::string text = fmt::format("{}: the op's rule does not allow", describe(graph, node));
+    for (const TensorSharding& operand : sharding.operands) text += " " + to_string(operand);
+    text += " ->";
+    for (const TensorSharding& result : sharding.results) text += " " + to_string(result);
+    return text;
+  }
+  return std::nullopt;
+}
+
+/// Typed, and Placed from that stage on. Nodes that are alike are looked at once.
+Broken verify_nodes(const Graph& graph, bool are_placed) {
   std::unordered_set<std::string> known;
   for (const Node& node : graph.nodes) {
     std::string key = node_kind_key(graph, node);
-    for (const TensorSharding& wanted : node.operand_shardings) append_sharding(key, wanted);
-    for (ValueId result : node.results) append_sharding(key, graph.value(result).sharding);
+    if (are_placed) {
+      for (const TensorSharding& wanted : node.operand_shardings) append_sharding(key, wanted);
+      for (ValueId result : node.results) append_sharding(key, graph.value(result).sharding);
+    }
     if (!known.insert(std::move(key)).second) continue;
-    const OpDef& def = op_def(node.op);
-    if (node.operand_shardings.size() != node.operands.size()) {
-      return fmt::format("{} has {} operand shardings", describe(graph, node), node.operand_shardings.size());
-    }
-    NodeSharding sharding;
-    sharding.operands = node.operand_shardings;
-    for (ValueId result : node.results) sharding.results.push_back(graph.value(result).sharding);
-    std::vector<Shape> operands = operand_shapes(graph, node);
-    std::vector<Shape> results = result_shapes(graph, node);
-    for (size_t i = 0; i < operands.size(); ++i) {
-      if (auto why = why_illegal(operands[i], sharding.operands[i], graph.mesh)) {
-        return fmt::format("{}, operand {}: {}", describe(graph, node), i, *why);
-      }
-    }
-    for (size_t i = 0; i < results.size(); ++i) {
-      if (auto why = why_illegal(results[i], sharding.results[i], graph.mesh)) {
-        return fmt::format("{}, result {}: {}", describe(graph, node), i, *why);
-      }
-    }
-    if (def.sharding_rule == nullptr) continue;
-    std::vector<TensorType> operand_list = operand_types(graph, node);
-    std::vector<TensorType> result_list = result_types(graph, node);
-    ShardingRule rule = def.sharding_rule({node.attributes, operand_list, result_list});
-    if (!find_strategies(rule, sharding, operands, results, graph.mesh)) {
-      std::string text = fmt::format("{}: the op's rule does not allow", describe(graph, node));
-      for (const TensorSharding& operand : sharding.operands) text += " " + to_string(operand);
-      text += " ->";
-      for (const TensorSharding& result : sharding.results) text += " " + to_string(result);
-      return text;
-    }
+    if (Broken broken = verify_types(graph, node)) return broken;
+    if (!are_placed) continue;
+    if (Broken broken = verify_placements(graph, node)) return broken;
   }
   return std::nullopt;
 }
@@ -166,13 +172,10 @@ Broken verify_local_shapes(const Graph& graph) {
 std::optional<std::string> verify_graph(const Graph& graph, Stage stage) {
   if (Broken broken = verify_structure(graph)) return broken;
   if (stage >= Stage::kTyped) {
-    if (Broken broken = verify_types(graph)) return broken;
+    if (Broken broken = verify_nodes(graph, stage >= Stage::kPlaced)) return broken;
   }
   if (stage >= Stage::kDifferentiated) {
     if (Broken broken = verify_updates(graph)) return broken;
-  }
-  if (stage >= Stage::kPlaced) {
-    if (Broken broken = verify_placements(graph)) return broken;
   }
   if (stage >= Stage::kReconciled) {
     if (Broken broken = verify_reconciled(graph)) return broken;

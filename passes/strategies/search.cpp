@@ -30,13 +30,16 @@ void advise_on_memory(const SearchNetwork& network, const SearchSolution& chosen
                       DiagnosticSink& diagnostics) {
   constexpr double kSmallPrice = 0.001;
   constexpr double kNotableMemory = 0.05;
-  if (options.search.memory_price > 0 || options.search.memory_limit > 0) return;
-  SearchSolution other = solve_nearby(network, kSmallPrice);
+  // Not worth as long a wait again.
+  constexpr int64_t kMostEffort = int64_t{1} << 18;
+  if (options.search.memory_price > 0 || options.search.memory_limit > 0 || chosen.effort > kMostEffort) return;
+  std::optional<SearchSolution> other = solve_quickly(network, kSmallPrice);
+  if (!other) return;
   auto part = [](int64_t now, int64_t before) {
     return static_cast<double>(now) / static_cast<double>(std::max<int64_t>(before, 1)) - 1;
   };
-  double more_price = part(other.charge.price, chosen.charge.price);
-  double less_memory = -part(other.charge.memory, chosen.charge.memory);
+  double more_price = part(other->charge.price, chosen.charge.price);
+  double less_memory = -part(other->charge.memory, chosen.charge.memory);
   if (more_price > kSmallPrice || less_memory < kNotableMemory) return;
   diagnostics.add(
       {Severity::kNote,

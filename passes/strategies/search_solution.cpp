@@ -37,6 +37,7 @@ SearchSolution solved(const SearchNetwork& source, ChargeOrder order, int num_no
       TPC_UNREACHABLE("the certificate of the search is refuted: {}", *flaw);
     }
     least_bound = std::min(least_bound, bound);
+    best.effort = std::max(best.effort, solution.statistics.largest_bucket);
     if (solution.cost >= least) continue;
     least = solution.cost;
     best.assignment = source.with_norm_way(std::move(solution.assignment), norm_way);
@@ -140,12 +141,8 @@ SearchSolution solve_within_memory(const SearchNetwork& network, const SearchOpt
   return small;
 }
 
-SearchSolution solve_nearby(const SearchNetwork& network, double memory_price) {
-  return solved(network, order_of(memory_price), 1);
-}
-
-std::optional<SearchSolution> solve_quickly(const SearchNetwork& network) {
-  Solution solution = solve(network.network(kCheapest), {.max_entries = kQuickEntries});
+std::optional<SearchSolution> solve_quickly(const SearchNetwork& network, double memory_price) {
+  Solution solution = solve(network.network(order_of(memory_price)), {.max_entries = kQuickEntries});
   if (solution.status != SolveStatus::kOptimal) return std::nullopt;
   SearchSolution result;
   result.assignment = network.with_norm_way(std::move(solution.assignment), 0);

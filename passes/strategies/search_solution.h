@@ -14,6 +14,8 @@ struct SearchSolution {
   Charge charge;
   /// No assignment within the limit has a lower price.
   int64_t price_bound = 0;
+  /// Of the solver's largest bucket: what another solution of the same network would take.
+  int64_t effort = 0;
 };
 
 /// Least price * 1000 + memory_price * 1000 * memory, then least memory, then fewest collectives. Every optimum that it
@@ -25,11 +27,9 @@ struct SearchSolution {
 /// plan is larger than the limit, or when the space is too large for an exact answer.
 SearchSolution solve_within_memory(const SearchNetwork& network, const SearchOptions& options);
 
-/// For comparison only: the least price and memory at this price of memory, the gradient norm's sums as partial sums.
-SearchSolution solve_nearby(const SearchNetwork& network, double memory_price);
-
-/// For advice: the least price, then memory, without proof; nullopt where that takes long (more than two axes, mostly).
-std::optional<SearchSolution> solve_quickly(const SearchNetwork& network);
+/// For advice: the optimum at a price of memory, the gradient norm's sums as partial sums, without proof; nullopt where
+/// that takes long (more than two axes, mostly).
+std::optional<SearchSolution> solve_quickly(const SearchNetwork& network, double memory_price = 0);
 
 /// The corners of the convex hull of price against memory, by increasing memory; at most `most` of them.
 std::vector<SearchSolution> price_memory_front(const SearchNetwork& network, size_t most);
