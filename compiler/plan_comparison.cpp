@@ -104,13 +104,14 @@ std::string front_text(const Graph& graph, const CompileOptions& options) {
   int64_t dearest = front.front().price;
   TextTable table("rrrl");
   table.add_row({"memory", is_time ? "time" : "received", "", ""});
-  constexpr int64_t kBarWidth = 40;
+  constexpr double kBarWidth = 40;
   std::string last;
   for (const FrontPoint& point : front) {
     // Corners that read the same are one to people.
     std::string numbers = bytes(point.memory) + price_text(point.price, is_time);
     if (std::exchange(last, numbers) == numbers) continue;
-    auto width = static_cast<size_t>(dearest == 0 ? 0 : point.price * kBarWidth / dearest);
+    auto width = static_cast<size_t>(
+        dearest == 0 ? 0.0 : kBarWidth * static_cast<double>(point.price) / static_cast<double>(dearest));
     table.add_row({bytes(point.memory), price_text(point.price, is_time),
                    change_text(static_cast<double>(point.price), static_cast<double>(cheapest.price)),
                    std::string(width, '#')});

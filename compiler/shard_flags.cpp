@@ -29,6 +29,7 @@ constexpr const char* kShardExamples = R"(Examples:
 )";
 
 const std::vector<std::string> kAxes{"dp", "tp"};
+constexpr int64_t kMaxWorld = int64_t{1} << 24;
 
 int64_t whole_number(const std::string& flag, const std::string& text, int64_t least) {
   int64_t value = 0;
@@ -152,7 +153,6 @@ DeviceMesh ShardFlags::mesh() const {
   if (!mesh_.empty() && !tp_.empty()) {
     throw UsageError(kCommand, fmt::format("--tp {} and --mesh {} both give the mesh; use one of them", tp_, mesh_));
   }
-  constexpr int64_t kMaxWorld = int64_t{1} << 24;
   if (mesh_.empty()) {
     int64_t size = tp_.empty() ? 1 : whole_number("--tp", tp_, 1);
     if (size > kMaxWorld) throw UsageError(kCommand, fmt::format("--tp {} has more than {} ranks", size, kMaxWorld));
@@ -201,12 +201,22 @@ void ShardFlags::read_search(ShardCommand& command) const {
   std::vector<std::string> given;
   if (!no_split_.empty()) {
     command.search.no_split = split(no_split_, ',');
+    const std::vector<std::string>& names = command.search.no_split;
+    if (std::find(names.begin(), names.end(), "") != names.end()) {
+      throw UsageError(
+          kCommand,
+          fmt::format("--no-split wants names with commas between them, like seq,batch; found \"{}\"", no_split_));
+    }
     given.emplace_back("--no-split");
   }
   if (!sub_axes_.empty()) {
     int64_t product = 1;
     for (const std::string& size : split(sub_axes_, 'x')) {
       command.search.sub_axes.push_back(whole_number("--sub-axes", size, 2));
+      // Beyond any mesh already: the product must not wrap around.
+      if (command.search.sub_axes.back() > kMaxWorld || product > kMaxWorld) {
+        throw UsageError(kCommand, fmt::format("--sub-axes {} has more than {} ranks", sub_axes_, kMaxWorld));
+      }
       product *= command.search.sub_axes.back();
     }
     int64_t tp = 1;
@@ -254,6 +264,9 @@ void ShardFlags::check_together(const ShardCommand& command) {
   if (!command.stop_after.empty() && (command.rank || !command.output_path.empty())) {
     throw UsageError(kCommand, "--stop-after ends before there is a plan; use it without -o, --json and --rank");
   }
+  if (command.memory_bytes > 0 && !command.stop_after.empty()) {
+    throw UsageError(kCommand, "--memory needs a whole plan; use it without --stop-after");
+  }
   bool has_data_axis = false;
   for (const MeshAxis& axis : command.mesh.axes()) has_data_axis = has_data_axis || axis.name == "dp";
   if (command.zero_stage > 0 && !has_data_axis) {
@@ -270,9 +283,10 @@ void ShardFlags::check_together(const ShardCommand& command) {
                                              command.compares ? "--compare" : "--pareto"));
     }
     const char* flag = command.compares ? "--compare" : "--pareto";
-    if (command.rank || !command.output_path.empty() || !command.stop_after.empty()) {
-      throw UsageError(kCommand, fmt::format("{} prints a table of plans; use it without -o, --json, --rank and "
-                                             "--stop-after",
+    if (command.rank || !command.output_path.empty() || !command.stop_after.empty() || !command.print_after.empty() ||
+        !command.dump_dir.empty()) {
+      throw UsageError(kCommand, fmt::format("{} prints a table of plans; use it without -o, --json, --rank, "
+                                             "--stop-after, --print-after and --dump-dir",
                                              flag));
     }
   }

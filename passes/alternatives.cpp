@@ -58,7 +58,6 @@ std::vector<NodeAlternatives> alternatives(const Graph& typed, const CompileOpti
   SearchSpace space(placed, rules, options.search);
   require_ways(placed, rules, options.search, space);
   SearchNetwork network(placed, space, options.price);
-  CostNetwork costs = network.network(kCheapest);
 
   std::vector<size_t> nodes;
   for (bool wants_heavy : {true, false}) {
@@ -72,12 +71,18 @@ std::vector<NodeAlternatives> alternatives(const Graph& typed, const CompileOpti
   for (size_t n : nodes) {
     const Node& node = placed.nodes[n];
     NodeAlternatives item{std::string(op_name(node.op)), {}};
-    std::vector<Cost> least = min_marginals(costs, network.variable_of_node(n));
+    std::vector<Cost> least;
+    for (int norm_way = 0; norm_way < network.num_norm_ways(); ++norm_way) {
+      std::vector<Cost> costs = min_marginals(network.network(kCheapest, norm_way), network.variable_of_node(n));
+      if (costs.empty()) refuse_too_many_choices();
+      least.resize(costs.size(), kInfeasible);
+      for (size_t i = 0; i < costs.size(); ++i) least[i] = std::min(least[i], costs[i]);
+    }
     const std::vector<NodeSharding>& shardings = space.choices(space.kind(n)).shardings;
     for (size_t i = 0; i < shardings.size() && i < least.size(); ++i) {
       Alternative way{way_text(placed, node, shardings[i]), does_as(placed, node, shardings[i]), std::nullopt, 0};
       if (least[i] < kInfeasible) {
-        Charge charge = SearchNetwork::cheapest_charge(least[i]);
+        Charge charge = network.cheapest_charge(least[i]);
         way.price = charge.price;
         way.memory = charge.memory;
       }

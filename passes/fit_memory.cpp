@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "compiler/plan/report.h"
 #include "compiler/plan/text_table.h"
@@ -10,8 +11,10 @@
 namespace tpc {
 namespace {
 
-/// Of the search's limit, one tightening after the other.
-constexpr int kMaxRounds = 12;
+/// Searches with one limit after the other.
+constexpr int kMaxRounds = 8;
+/// Limits that differ by this part are not told apart.
+constexpr int64_t kCloseEnough = 100;
 
 std::string bytes(int64_t count) { return bytes_text(static_cast<double>(count)); }
 
@@ -41,20 +44,46 @@ std::string bytes(int64_t count) { return bytes_text(static_cast<double>(count))
 
 CompileResult compile_within(const Graph& graph, const CompileOptions& options, int64_t limit, DiagnosticSink& sink) {
   CompileOptions now = options;
-  CompileResult result = compile(graph, now, sink);
-  if (!result.complete || result.plan.arena_bytes <= limit) return result;
-  if (!result.plan.proof) refuse(graph, result.plan, limit, /*is_search=*/false);
-  Plan smallest = result.plan;
-  for (int round = 0; round < kMaxRounds; ++round) {
-    int64_t account = result.plan.proof->memory;
-    // The search answers with its smallest plan when nothing is within the limit.
-    if (now.search.memory_limit > 0 && account > now.search.memory_limit) break;
-    now.search.memory_limit = std::max<int64_t>(1, account - (result.plan.arena_bytes - limit));
+  auto attempt = [&] {
+    // Notes are about a plan without the limit, and need not be repeated.
     DiagnosticSink repeated;
-    result = compile(graph, now, repeated);
-    if (result.plan.arena_bytes <= limit) return result;
+    CompileResult result = compile(graph, now, repeated);
+    for (const Diagnostic& diagnostic : repeated.diagnostics()) {
+      bool is_new = now.search.memory_limit == options.search.memory_limit;
+      if (is_new && diagnostic.severity != Severity::kNote) sink.add(diagnostic);
+    }
+    return result;
+  };
+  CompileResult first = attempt();
+  if (!first.complete || first.plan.arena_bytes <= limit) return first;
+  if (!first.plan.proof) refuse(graph, first.plan, limit, /*is_search=*/false);
+
+  // Limits on the account: the least that gave a plan that is too large, the largest that gave one that fits.
+  int64_t too_large = first.plan.proof->memory;
+  Plan smallest = first.plan;
+  std::optional<CompileResult> best;
+  int64_t fits = 0;
+  int64_t next = too_large - (first.plan.arena_bytes - limit);
+  for (int round = 0; round < kMaxRounds; ++round) {
+    now.search.memory_limit = std::max<int64_t>(1, next);
+    CompileResult result = attempt();
+    int64_t account = result.plan.proof->memory;
+    int64_t excess = result.plan.arena_bytes - limit;
+    bool is_within = account <= now.search.memory_limit;
     if (result.plan.arena_bytes < smallest.arena_bytes) smallest = result.plan;
+    if (result.plan.arena_bytes <= limit) {
+      bool is_cheaper = !best || result.plan.proof->price <= best->plan.proof->price;
+      if (is_cheaper) best = std::move(result);
+      fits = std::max({fits, account, is_within ? now.search.memory_limit : 0});
+    } else {
+      // The search answers with its smallest plan when nothing is within the limit.
+      if (!is_within && !best) break;
+      too_large = std::min(too_large, is_within ? account : now.search.memory_limit);
+    }
+    if (best && too_large - fits <= too_large / kCloseEnough) break;
+    next = best ? (fits + too_large) / 2 : account - excess;
   }
+  if (best) return std::move(*best);
   refuse(graph, smallest, limit, /*is_search=*/true);
 }
 

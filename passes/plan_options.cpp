@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
+
+#include "passes/registry.h"
 
 namespace tpc {
 namespace {
@@ -89,17 +92,30 @@ CompileOptions compile_options(const std::map<std::string, std::string>& texts, 
   std::optional<DeviceMesh> parsed = mesh == nullptr ? std::nullopt : parse_mesh(*mesh);
   if (!parsed) reader.fail("mesh", "a form like \"dp=2,tp=4\"");
   options.mesh = *parsed;
-  if (const std::string* strategy = reader.find("strategy")) options.strategy = *strategy;
+  for (const MeshAxis& axis : parsed->axes()) {
+    if (axis.name != "dp" && axis.name != "tp") reader.fail("mesh", "axes dp and tp");
+  }
+  if (const std::string* strategy = reader.find("strategy")) {
+    std::vector<std::string> known = strategy_names();
+    if (std::find(known.begin(), known.end(), *strategy) == known.end())
+      reader.fail("strategy", fmt::format("{}", fmt::join(known, " or ")));
+    options.strategy = *strategy;
+  }
   options.sequence_parallel = reader.flag("sequence_parallel");
   options.zero_stage = reader.number_or("zero", 0);
+  if (options.zero_stage > 3) reader.fail("zero", "a stage from 0 to 3");
   if (const std::string* names = reader.find("no_split")) options.search.no_split = split(*names, ',');
   if (const std::string* sizes = reader.find("sub_axes")) {
     for (const std::string& size : split(*sizes, 'x')) {
       options.search.sub_axes.push_back(reader.number<int64_t>("sub_axes", size));
+      int64_t ranks = options.search.sub_axes.back();
+      if (ranks < 2 || ranks > options.mesh.world_size())
+        reader.fail("sub_axes", "sizes that multiply to tp, like 2x4");
     }
   }
   options.search.free_axes = reader.flag("free_axes");
   options.search.memory_price = reader.number_or("memory_price", 0.0);
+  if (!(options.search.memory_price <= 1e6)) reader.fail("memory_price", "a number up to 1000000");
   options.search.memory_limit = reader.number_or("memory_limit", int64_t{0});
   if (const std::string* text = reader.find("links")) {
     std::optional<std::vector<AxisLink>> links = parse_links(*text);
@@ -107,7 +123,15 @@ CompileOptions compile_options(const std::map<std::string, std::string>& texts, 
     options.links = std::move(*links);
   }
   const std::string* objective = reader.find("objective");
-  if (objective != nullptr && *objective == "time") options.price = MovePrice(options.links);
+  if (objective != nullptr && *objective != "bytes" && *objective != "time") reader.fail("objective", "bytes or time");
+  if (objective != nullptr && *objective == "time") {
+    for (const MeshAxis& axis : options.mesh.axes()) {
+      bool known = std::any_of(options.links.begin(), options.links.end(),
+                               [&](const AxisLink& link) { return link.axis == axis.name; });
+      if (!known) reader.fail("links", fmt::format("a link of axis \"{}\", since the objective is time", axis.name));
+    }
+    options.price = MovePrice(options.links);
+  }
   return options;
 }
 

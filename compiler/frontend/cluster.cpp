@@ -14,10 +14,14 @@ namespace {
 constexpr const char* kFormat = "tpc-cluster";
 constexpr int64_t kVersion = 1;
 
-double positive(const JsonNode& node, bool may_be_zero) {
+/// Beyond these a time is no longer a number of picoseconds that can be added up.
+constexpr double kSlowest = 1e-6;
+constexpr double kFastest = 1e9;
+constexpr double kLongest = 1e9;
+
+double between(const JsonNode& node, double least, double most) {
   double value = node.as_number();
-  if (value < 0 || (value == 0 && !may_be_zero))
-    node.fail_type(may_be_zero ? "a number not below 0" : "a number above 0");
+  if (!(value >= least && value <= most)) node.fail_type(fmt::format("a number from {} to {}", least, most));
   return value;
 }
 
@@ -27,8 +31,8 @@ AxisLink read_link(const std::string& name, const JsonNode& node, DiagnosticSink
   node.report_unknown_keys({"gigabytes_per_second", "microseconds", "comment"}, owner, sink);
   AxisLink link;
   link.axis = name;
-  link.bytes_per_second = 1e9 * positive(node.required("gigabytes_per_second", owner), /*may_be_zero=*/false);
-  link.latency_seconds = positive(node.required("microseconds", owner), /*may_be_zero=*/true) / 1e6;
+  link.bytes_per_second = 1e9 * between(node.required("gigabytes_per_second", owner), kSlowest, kFastest);
+  link.latency_seconds = between(node.required("microseconds", owner), 0, kLongest) / 1e6;
   return link;
 }
 
@@ -62,6 +66,11 @@ std::vector<AxisLink> parse_cluster(const std::string& text, const std::string& 
     if (!known && axis.size > 1)
       axes.fail(fmt::format("the mesh has an axis \"{}\", the cluster has no link for it", axis.name));
   }
+  // A plan carries the links of its own axes.
+  std::erase_if(links, [&](const AxisLink& link) {
+    return std::none_of(mesh.axes().begin(), mesh.axes().end(),
+                        [&](const MeshAxis& axis) { return axis.name == link.axis; });
+  });
   return links;
 }
 

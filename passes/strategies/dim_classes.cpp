@@ -64,6 +64,7 @@ bool DimClasses::has_batch(ValueId value) const {
 
 bool DimClasses::forbid(const std::string& name) {
   bool found = false;
+  if (name.empty()) return false;
   for (size_t v = 0; v < graph_.values.size(); ++v) {
     const std::vector<std::string>& names = graph_.values[v].dim_names;
     for (size_t dim = 0; dim < names.size(); ++dim) {

@@ -72,7 +72,7 @@ ChosenShardings search_choose(const Graph& graph, const PassContext& context) {
                              solution.charge.price,
                              solution.price_bound,
                              solution.charge.memory,
-                             options.search.memory_limit,
+                             solution.charge.memory <= options.search.memory_limit ? options.search.memory_limit : 0,
                              network.num_decisions(),
                              network.num_choices()};
   return chosen;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -61,10 +62,10 @@ class SearchNetwork {
   /// The assignment of variables to all their labels that an assignment of such a network stands for.
   std::vector<int> with_norm_way(std::vector<int> assignment, int norm_way) const;
   Charge charge(std::span<const int> assignment) const;
-  /// The charge that a cost of network(kCheapest) stands for.
-  static Charge cheapest_charge(Cost cost);
-  /// The price that a difference between costs of network(order) is worth at most.
-  static int64_t price_gap(Cost difference, ChargeOrder order);
+  /// The charge that a cost of network(kCheapest) stands for; of memory, whole units of memory_unit().
+  Charge cheapest_charge(Cost cost) const;
+  /// price_weight * price + memory_weight * memory of a cost of network(order), rounded down.
+  static Cost primary_charge(Cost cost, ChargeOrder order);
   ChosenShardings decode(std::span<const int> assignment) const;
 
   int64_t num_decisions() const { return static_cast<int64_t>(num_labels_.size()); }
@@ -143,6 +144,10 @@ class SearchNetwork {
   int intern(LabelMeaning meaning);
   const LabelMeaning& meaning(const Side& side) const { return meanings_[static_cast<size_t>(side.meaning)]; }
   int tensor_index(ValueId value);
+  /// Bytes that the secondary digit of a cost counts in: 1 unless a rank's memory is beyond it.
+  int64_t memory_unit() const;
+  /// The largest price and memory that an assignment can have.
+  Charge largest_charge() const;
   Tensor& tensor(int index) { return *tensors_[static_cast<size_t>(index)]; }
   /// Bytes of a form on the fullest rank.
   int64_t local_bytes(int tensor, State form);
@@ -150,8 +155,8 @@ class SearchNetwork {
 
   /// charge(labels) of the sides' labels; no value: they exclude each other. Tables of one kind, tensor and meanings
   /// are worked out once.
-  template <class ChargeOf>
-  void add_factor(TableKind kind, int tensor, const std::vector<Side>& sides, ChargeOf&& charge);
+  using ChargeOf = std::function<std::optional<Charge>(const std::vector<size_t>& labels)>;
+  void add_factor(TableKind kind, int tensor, const std::vector<Side>& sides, const ChargeOf& charge);
   size_t offset(const Factor& factor, std::span<const int> assignment) const;
 
   const Graph& graph_;

@@ -33,7 +33,8 @@ class WishSets {
     for (const Wish& wish : wishes_) {
       if (!holds({wish})) return {wish};
     }
-    for (size_t i = 0; i < wishes_.size(); ++i) {
+    constexpr size_t kMostPairs = 12;  // wishes; of more, pairs are not tried
+    for (size_t i = 0; i < wishes_.size() && wishes_.size() <= kMostPairs; ++i) {
       for (size_t j = i + 1; j < wishes_.size(); ++j) {
         if (!holds({wishes_[i], wishes_[j]})) return {wishes_[i], wishes_[j]};
       }

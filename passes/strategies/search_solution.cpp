@@ -1,7 +1,5 @@
 #include "passes/strategies/search_solution.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -17,18 +15,18 @@ constexpr int64_t kPriceScale = 1000;
 /// Buckets of a search that takes a fraction of a second.
 constexpr int64_t kQuickEntries = int64_t{1} << 22;
 
-SearchSolution solved(const SearchNetwork& source, ChargeOrder order, int num_norm_ways) {
+Cost weighted(const Charge& charge, ChargeOrder order) {
+  return Cost{order.price_weight} * charge.price + Cost{order.memory_weight} * charge.memory;
+}
+
+SearchSolution solved(const SearchNetwork& source, ChargeOrder order) {
   SearchSolution best;
   Cost least = kInfeasible;
   Cost least_bound = kInfeasible;
-  for (int norm_way = 0; norm_way < num_norm_ways; ++norm_way) {
+  for (int norm_way = 0; norm_way < source.num_norm_ways(); ++norm_way) {
     CostNetwork network = source.network(order, norm_way);
     Solution solution = solve_exactly(network);
-    if (solution.status == SolveStatus::kTooLarge) {
-      throw UserError(SourceLoc{},
-                      "the choices of this model on this mesh are too many for an exact search; keep the "
-                      "roles of dp and tp (no --free-axes), or forbid splits with --no-split");
-    }
+    if (solution.status == SolveStatus::kTooLarge) refuse_too_many_choices();
     TPC_CHECK(solution.status != SolveStatus::kInfeasible, "the search network has no assignment");
     Cost bound = solution.cost;
     if (solution.status == SolveStatus::kBounded) {
@@ -43,12 +41,16 @@ SearchSolution solved(const SearchNetwork& source, ChargeOrder order, int num_no
     best.assignment = source.with_norm_way(std::move(solution.assignment), norm_way);
   }
   best.charge = source.charge(best.assignment);
-  best.price_bound = best.charge.price - SearchNetwork::price_gap(least - least_bound, order);
+  best.is_proved = least_bound == least;
+  best.weighted_bound = SearchNetwork::primary_charge(least_bound, order);
+  best.price_bound = best.charge.price;
+  if (!best.is_proved && order.price_weight > 0) {
+    // Of the weighted sum, all that it may be less goes to the price.
+    Cost gap = weighted(best.charge, order) - best.weighted_bound;
+    Cost price_gap = (gap + order.price_weight - 1) / order.price_weight;
+    best.price_bound = static_cast<int64_t>(std::max(Cost{0}, best.charge.price - std::max(price_gap, Cost{1})));
+  }
   return best;
-}
-
-SearchSolution solved(const SearchNetwork& source, ChargeOrder order) {
-  return solved(source, order, source.num_norm_ways());
 }
 
 ChargeOrder order_of(double memory_price) {
@@ -71,18 +73,12 @@ ChargeOrder order_between(const SearchSolution& cheap, const SearchSolution& sma
   return {memory, price};
 }
 
-Cost weighted(const Charge& charge, ChargeOrder order) {
-  return Cost{order.price_weight} * charge.price + Cost{order.memory_weight} * charge.memory;
-}
-
 /// The least price that a plan within `limit` can have, given that no plan costs less than `least` under `order`.
 int64_t price_bound(Cost least, ChargeOrder order, int64_t limit) {
   Cost rest = least - Cost{order.memory_weight} * limit;
   if (rest <= 0) return 0;
   return static_cast<int64_t>((rest + order.price_weight - 1) / order.price_weight);
 }
-
-}  // namespace
 
 /// Between two corners: the first layers as in `cheap`, which is too large, the rest solved anew; as many as fit. Both
 /// corners cost the same under `order`, so that a mixture costs little more than either.
@@ -119,19 +115,24 @@ SearchSolution mixture(const SearchNetwork& source, const SearchSolution& cheap,
   return best;
 }
 
+}  // namespace
+
 SearchSolution solve_within_memory(const SearchNetwork& network, const SearchOptions& options) {
   SearchSolution cheap = solved(network, order_of(options.memory_price));
   if (options.memory_limit == 0 || cheap.charge.memory <= options.memory_limit) return cheap;
   SearchSolution small = solved(network, kSmallest);
-  if (small.charge.memory > options.memory_limit) return small;
   int64_t bound = cheap.price_bound;
-  while (true) {
+  if (small.charge.memory > options.memory_limit) {
+    small.price_bound = std::min(bound, small.charge.price);
+    return small;
+  }
+  // A bound that is not reached can leave a smaller plan that is cheaper too.
+  while (small.charge.price > cheap.charge.price && small.charge.memory < cheap.charge.memory) {
     ChargeOrder order = order_between(cheap, small);
     SearchSolution next = solved(network, order);
-    bound = std::max(bound, price_bound(weighted(next.charge, order), order, options.memory_limit));
-    bool is_below =
-        weighted(next.charge, order) < std::min(weighted(cheap.charge, order), weighted(small.charge, order));
-    if (!is_below) {
+    bound = std::max(bound, price_bound(next.weighted_bound, order, options.memory_limit));
+    Cost line = std::min(weighted(cheap.charge, order), weighted(small.charge, order));
+    if (weighted(next.charge, order) >= line) {
       small = mixture(network, cheap, small, order, options.memory_limit);
       break;
     }
@@ -153,7 +154,8 @@ std::optional<SearchSolution> solve_quickly(const SearchNetwork& network, double
 std::vector<SearchSolution> price_memory_front(const SearchNetwork& network, size_t most) {
   std::vector<SearchSolution> corners{solved(network, kSmallest)};
   SearchSolution cheap = solved(network, kCheapest);
-  if (cheap.charge.memory == corners[0].charge.memory) return {cheap};
+  bool is_one = cheap.charge.memory <= corners[0].charge.memory || corners[0].charge.price <= cheap.charge.price;
+  if (is_one) return {cheap};
   corners.push_back(std::move(cheap));
   // Widest gaps first, so that a cut front still shows its shape.
   std::vector<bool> is_closed{false};

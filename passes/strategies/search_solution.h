@@ -12,8 +12,13 @@ namespace tpc {
 struct SearchSolution {
   std::vector<int> assignment;
   Charge charge;
-  /// No assignment within the limit has a lower price.
+  /// No assignment that was asked for has a lower price (with a price of memory: than what the bound on the sum
+  /// leaves).
   int64_t price_bound = 0;
+  /// Lower bound on the weighted sum of charges that was minimised.
+  Cost weighted_bound = 0;
+  /// With a certificate that the checker accepted; else only bounded.
+  bool is_proved = false;
   /// Of the solver's largest bucket: what another solution of the same network would take.
   int64_t effort = 0;
 };

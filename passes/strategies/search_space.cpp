@@ -16,6 +16,9 @@ namespace {
 
 /// Units of one dimension that are told apart at most.
 constexpr size_t kMaxUnits = 4;
+/// Of one node on all axes.
+constexpr size_t kMostWays = 4000;
+constexpr size_t kMostFreeAxes = 3;
 
 int64_t tensor_parallel_ranks(const DeviceMesh& mesh) {
   int64_t ranks = 1;
@@ -33,12 +36,21 @@ bool is_scalar_node(const RuledNode& ruled) {
 
 }  // namespace
 
+void refuse_too_many_choices() {
+  throw UserError(SourceLoc{},
+                  "the choices of this model on this mesh are too many for an exact search; forbid some splits "
+                  "with --no-split, keep the roles of dp and tp (no --free-axes), or use fewer sub-axes");
+}
+
 SearchSpace::SearchSpace(const Graph& graph, const NodeRules& rules, const SearchOptions& options)
     : graph_(graph),
       rules_(rules),
       options_(options),
       classes_(graph, rules),
       shared_(graph, rules, classes_, tensor_parallel_ranks(graph.mesh)) {
+  // Sub-axes that do the same keep the choices few; free ones multiply them.
+  bool is_free = options.free_axes || !options.sub_axes.empty();
+  if (is_free && graph.mesh.num_axes() > kMostFreeAxes) refuse_too_many_choices();
   for (const std::string& name : options.no_split) {
     if (classes_.forbid(name)) continue;
     std::vector<std::string> known = classes_.names();
@@ -239,6 +251,7 @@ NodeChoices SearchSpace::make_choices(size_t n) const {
           if (!agree_on_sub_axes(ruled.rule, shared_.may_share(n), chosen, way)) continue;
           longer.push_back(chosen);
           longer.back().push_back(way);
+          if (longer.size() > kMostWays) refuse_too_many_choices();
         }
       }
       partial = std::move(longer);

@@ -20,6 +20,9 @@ struct NodeChoices {
   std::vector<NodeSharding> shardings;
 };
 
+/// Throws UserError: the step has more choices than can be worked out exactly.
+[[noreturn]] void refuse_too_many_choices();
+
 /// Rules beyond legality:
 ///   work       a heavy op is split on every axis (else the cheapest plan repeats everything on every rank and moves
 ///              nothing), except keys and values that fewer heads than ranks make (SharedHeads)

@@ -39,18 +39,23 @@ struct SharedHeads::Walk {
 
   /// True when everything that forward makes of the node's results ends as keys or values: not for a projection that
   /// makes queries too.
-  bool makes_nothing_else(const Node& node) const {
-    for (ValueId made : node.results) {
+  bool makes_nothing_else(const Node& node) {
+    std::vector<ValueId> open(node.results.begin(), node.results.end());
+    std::set<ValueId> seen_here(open.begin(), open.end());
+    while (!open.empty()) {
+      ValueId made = open.back();
+      open.pop_back();
       for (const Use& use : all_uses[made.position()]) {
         const Node& user = graph.nodes[static_cast<size_t>(use.node)];
         if (user.phase != Phase::kForward || kv_uses.count({use.node, use.operand}) != 0) continue;
-        if (op_def(user.op).heavy || is_sink(user) || !makes_nothing_else(user)) return false;
+        if (op_def(user.op).heavy || user.results.empty()) return false;
+        for (ValueId next : user.results) {
+          if (seen_here.insert(next).second) open.push_back(next);
+        }
       }
     }
     return true;
   }
-
-  static bool is_sink(const Node& node) { return node.results.empty(); }
 
   /// From the gradient of keys or values to what contracts it, and on with the weight's gradient to the update.
   void forward(ValueId value) {

@@ -105,14 +105,15 @@ int64_t price_of(Problem& problem, Graph placed) {
 }
 
 /// The network by bytes alone.
-CostNetwork bytes_only(const CostNetwork& lexicographic) {
+CostNetwork bytes_only(const SearchNetwork& source) {
+  CostNetwork lexicographic = source.network(kCheapest);
   CostNetwork network;
   for (int v = 0; v < lexicographic.num_variables(); ++v) network.add_variable(lexicographic.num_labels(v));
   std::vector<int> tables;
   for (const CostNetwork::Table& table : lexicographic.tables()) {
     std::vector<Cost> entries;
     for (Cost entry : table.entries) {
-      entries.push_back(entry >= kInfeasible ? kInfeasible : Cost{SearchNetwork::cheapest_charge(entry).price});
+      entries.push_back(entry >= kInfeasible ? kInfeasible : Cost{source.cheapest_charge(entry).price});
     }
     tables.push_back(network.add_table(table.sizes, std::move(entries)));
   }
@@ -160,7 +161,7 @@ TEST_CASE("search: an outside solver finds the same optimum of a model of four l
     CAPTURE(model);
     Problem problem(model, {{"layers", 4}, {"batch", 2}}, mesh);
     SearchNetwork network(problem.graph, *problem.space, MovePrice());
-    CostNetwork costs = bytes_only(network.network(kCheapest));
+    CostNetwork costs = bytes_only(network);
     Cost least = solve_exactly(costs).cost;
     std::string path = fmt::format("{}/search_{}_{}", TPC_BINARY_DIR, model, mesh);
     std::ofstream(path + ".lp") << lp_format(costs);
