@@ -102,7 +102,7 @@ std::string run_explain(const ExplainCommand& command) {
   text += choice_text(plan, command.layer, words);
   text += alternatives_text(alternatives(model.graph, options, command.layer), options.price.is_time());
   if (plan.options.count("memory_price") + plan.options.count("memory_limit") > 0) {
-    text += "  (by bytes alone, without the plan's price of memory or limit)\n";
+    text += "  (without the plan's price of memory or limit)\n";
   }
   return text + collectives_text(plan, command.layer);
 }

@@ -135,10 +135,9 @@ std::string search_advice(const CompileResult& result) {
   // Who asked for ZeRO wants less memory.
   auto zero = result.plan.options.find("zero");
   if (zero != result.plan.options.end() && memory_change > kNotableMemory) return "";
-  std::string gain = moves_less
-                         ? fmt::format("receives {} ({} instead of {})", less_or_more(best.price, result.price),
-                                       price_text(best.price, best.is_time), price_text(result.price, best.is_time))
-                         : "receives as much";
+  std::string gain = moves_less ? fmt::format("receives {} ({} instead of {})", less_or_more(best.price, result.price),
+                                              bytes(best.price), bytes(result.price))
+                                : "receives as much";
   std::string held = std::abs(memory_change) < kNotableMemory
                          ? "as much memory"
                          : less_or_more(best.memory, result.memory_account) + " memory";

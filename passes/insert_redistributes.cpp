@@ -80,8 +80,11 @@ struct UseGroup {
 
 class RedistributeInserter {
  public:
-  RedistributeInserter(Graph& graph, const MovePrice& price)
-      : graph_(graph), graphs_(graph.mesh, price), source_(std::move(graph.nodes)), producer_(graph.values.size(), -1) {
+  RedistributeInserter(Graph& graph, const CompileOptions& options)
+      : graph_(graph),
+        graphs_(graph.mesh, options.price, options.detours()),
+        source_(std::move(graph.nodes)),
+        producer_(graph.values.size(), -1) {
     graph_.nodes.clear();
     graph_.nodes.reserve(source_.size() + source_.size() / 4);
     for (size_t i = 0; i < source_.size(); ++i) {
@@ -301,7 +304,7 @@ class RedistributeInserter {
 }  // namespace
 
 Graph insert_redistributes(Graph graph, const PassContext& context) {
-  RedistributeInserter(graph, context.options.price).run();
+  RedistributeInserter(graph, context.options).run();
   return graph;
 }
 

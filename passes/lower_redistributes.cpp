@@ -42,7 +42,7 @@ void settle_proof(Graph& graph, const MovePrice& price) {
 Graph lower_redistributes(Graph graph, const PassContext& context) {
   using Key = std::tuple<Shape, DType, TensorSharding, TensorSharding>;
   std::map<Key, std::vector<Move>> paths;
-  ConversionGraphs graphs(graph.mesh, context.options.price);
+  ConversionGraphs graphs(graph.mesh, context.options.price, context.options.detours());
   std::vector<Node> source = std::move(graph.nodes);
   graph.nodes.clear();
   graph.nodes.reserve(source.size() + source.size() / 8);

@@ -8,6 +8,7 @@
 #include "compiler/core/diagnostic.h"
 #include "compiler/ir/graph.h"
 #include "compiler/ir/optimizer_settings.h"
+#include "compiler/sharding/conversion_graph.h"
 #include "compiler/sharding/move_price.h"
 
 namespace tpc {
@@ -41,6 +42,8 @@ struct CompileOptions {
   std::vector<AxisLink> links;
   /// What conversions, and strategy search, count: bytes, or time on `links`.
   MovePrice price;
+  /// What conversions may do: a search weighs detours, the rules' plans are as people know them.
+  Detours detours() const { return strategy == "search" ? Detours::kAny : Detours::kNone; }
   OptimizerSettings optimizer;
   /// The source model, which the plan carries.
   std::string model_json;

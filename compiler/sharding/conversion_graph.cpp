@@ -23,8 +23,8 @@ bool is_innermost(const TensorSharding& sharding, const std::vector<int64_t>& ax
 
 }  // namespace
 
-ConversionGraph::ConversionGraph(TensorType type, const DeviceMesh& mesh, MovePrice price)
-    : type_(std::move(type)), mesh_(mesh), price_(std::move(price)) {
+ConversionGraph::ConversionGraph(TensorType type, const DeviceMesh& mesh, MovePrice price, Detours detours)
+    : type_(std::move(type)), mesh_(mesh), price_(std::move(price)), detours_(detours) {
   for (size_t dim = 0; dim < type_.shape.size(); ++dim)
     placements_.push_back(Placement::shard(static_cast<int64_t>(dim)));
   whole_elements_ = (PlacementSet{1} << placements_.size()) - 1;
@@ -132,6 +132,18 @@ void ConversionGraph::add_steps(State state, const std::vector<int64_t>& axes, s
   }
 }
 
+/// Only the target can want a sum.
+bool ConversionGraph::makes_unwanted_partial(const Move& move, State to) const {
+  if (move.kind != MoveKind::kMask && move.kind != MoveKind::kZeroPad) return false;
+  return std::any_of(move.axes.begin(), move.axes.end(),
+                     [&](int64_t axis) { return !sharding(to).placements[static_cast<size_t>(axis)].is_partial(); });
+}
+
+ConversionGraph::PlacementSet ConversionGraph::allowed_between(State from, State to) const {
+  PlacementSet ends = states_[position(from)].placements | states_[position(to)].placements;
+  return detours_ == Detours::kAny ? ends | whole_elements_ : ends;
+}
+
 std::vector<ConversionGraph::Reached> ConversionGraph::search(State from, PlacementSet allowed, State to) {
   std::vector<Reached> reached(states_.size());
   // Ordered by the sharding after the cost, so that ties do not depend on the order in which states were added.
@@ -152,6 +164,7 @@ std::vector<ConversionGraph::Reached> ConversionGraph::search(State from, Placem
     reached.resize(states_.size());
     for (size_t i = 0; i < steps.size(); ++i) {
       if ((steps[i].splits_by & ~allowed) != 0) continue;
+      if (detours_ == Detours::kNone && makes_unwanted_partial(steps[i].move, to)) continue;
       ConversionCost next = cost + steps[i].cost;
       Reached& target = reached[position(steps[i].to)];
       if (target.cost && *target.cost <= next) continue;
@@ -171,7 +184,7 @@ ConversionCost ConversionGraph::cost(State from, State to) {
     }
     return *cost;
   };
-  if ((ends(from, to) & ~whole_elements_) == 0) {
+  if (allowed_between(from, to) == whole_elements_ && detours_ == Detours::kAny) {
     auto [entry, is_new] = reached_.try_emplace(from);
     if (is_new) entry->second = search(from, whole_elements_, -1);
     // A state that was not there at that time cannot be reached.
@@ -180,7 +193,7 @@ ConversionCost ConversionGraph::cost(State from, State to) {
   }
   uint64_t key = (static_cast<uint64_t>(from) << 32) | static_cast<uint32_t>(to);
   if (auto known = costs_.find(key); known != costs_.end()) return known->second;
-  ConversionCost cost = found(search(from, whole_elements_ | ends(from, to), to)[position(to)].cost);
+  ConversionCost cost = found(search(from, allowed_between(from, to), to)[position(to)].cost);
   costs_.emplace(key, cost);
   return cost;
 }
@@ -189,7 +202,7 @@ std::vector<Move> ConversionGraph::path(State from, State to) {
   std::vector<Move> moves;
   if (from == to) return moves;
   cost(from, to);  // says which conversion it is, if there is none
-  std::vector<Reached> reached = search(from, whole_elements_ | ends(from, to), to);
+  std::vector<Reached> reached = search(from, allowed_between(from, to), to);
   for (State state = to; state != from; state = reached[position(state)].from) {
     const Reached& last = reached[position(state)];
     moves.push_back((*states_[position(last.from)].steps)[static_cast<size_t>(last.step)].move);
@@ -366,7 +379,7 @@ std::vector<ConversionGraph::Edge> ConversionGraph::provide(std::span<const Stat
 }
 
 ConversionGraph& ConversionGraphs::of(const TensorType& type) {
-  return graphs_.try_emplace({type.shape, type.dtype}, type, mesh_, price_).first->second;
+  return graphs_.try_emplace({type.shape, type.dtype}, type, mesh_, price_, detours_).first->second;
 }
 
 std::vector<Move> redistribute(const Shape& shape, const TensorSharding& from, const TensorSharding& to,

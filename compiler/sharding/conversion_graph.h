@@ -29,9 +29,15 @@ struct ConversionCost {
   auto operator<=>(const ConversionCost&) const = default;
 };
 
-/// Nodes are shardings of the tensor, edges are moves; both are made as they are asked for. A path between two
-/// shardings passes through Replicate and the placements of either end (a detour over a third dimension is not tried).
-/// Axes with the same change move in one collective over their joint group.
+/// Which paths a conversion may take.
+enum class Detours : uint8_t {
+  kNone,  ///< through Replicate and the placements of either end: what people expect
+  kAny,  ///< through any dimension and Partial too: zeros beside the own block, then a reduction, can be cheaper than a
+         ///< gather
+};
+
+/// Nodes are shardings of the tensor, edges are moves; both are made as they are asked for. In whole units (S(d:u)) a
+/// path splits only as one of its ends does. Axes with the same change move in one collective over their joint group.
 class ConversionGraph {
  public:
   /// Index of a sharding that was added.
@@ -39,7 +45,7 @@ class ConversionGraph {
   /// From one state of a tree to the next.
   using Edge = std::pair<State, State>;
 
-  ConversionGraph(TensorType type, const DeviceMesh& mesh, MovePrice price);
+  ConversionGraph(TensorType type, const DeviceMesh& mesh, MovePrice price, Detours detours = Detours::kAny);
 
   /// The sharding must be legal and canonical(). Adding it twice gives the same index.
   State add(const TensorSharding& sharding);
@@ -94,9 +100,8 @@ class ConversionGraph {
   State intern(const TensorSharding& sharding);
   const std::vector<Step>& steps_from(State state);
   void add_steps(State state, const std::vector<int64_t>& axes, std::vector<Step>& steps);
-  PlacementSet ends(State a, State b) const {
-    return states_[position(a)].placements | states_[position(b)].placements;
-  }
+  PlacementSet allowed_between(State from, State to) const;
+  bool makes_unwanted_partial(const Move& move, State to) const;
   /// Dijkstra from `from` over steps that split by `allowed`, until `to` is reached (-1: everywhere). By state.
   std::vector<Reached> search(State from, PlacementSet allowed, State to);
   std::vector<State> branching_states(State from, std::span<const State> targets);
@@ -106,11 +111,12 @@ class ConversionGraph {
   TensorType type_;
   DeviceMesh mesh_;
   MovePrice price_;
+  Detours detours_;
   std::vector<Node> states_;
   std::map<TensorSharding, State> index_;
   std::vector<Placement> placements_;
   PlacementSet whole_elements_ = 0;
-  /// From states without units, to all such states.
+  /// With detours: from states without units, to all such states.
   std::unordered_map<State, std::vector<Reached>> reached_;
   /// Of other pairs.
   std::unordered_map<uint64_t, ConversionCost> costs_;
@@ -120,13 +126,15 @@ class ConversionGraph {
 /// The conversion graphs of all tensors of a step: one a type.
 class ConversionGraphs {
  public:
-  ConversionGraphs(const DeviceMesh& mesh, MovePrice price) : mesh_(mesh), price_(std::move(price)) {}
+  ConversionGraphs(const DeviceMesh& mesh, MovePrice price, Detours detours)
+      : mesh_(mesh), price_(std::move(price)), detours_(detours) {}
 
   ConversionGraph& of(const TensorType& type);
 
  private:
   DeviceMesh mesh_;
   MovePrice price_;
+  Detours detours_;
   std::map<std::pair<Shape, DType>, ConversionGraph> graphs_;
 };
 

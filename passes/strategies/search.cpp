@@ -87,7 +87,7 @@ std::optional<SearchEstimate> best_by_search(Graph graph, const CompileOptions& 
     SearchNetwork network(graph, space, options.price);
     std::optional<SearchSolution> found = solve_quickly(network);
     if (!found) return std::nullopt;
-    return SearchEstimate{found->charge.price, found->charge.memory, options.price.is_time()};
+    return SearchEstimate{found->charge.price, found->charge.memory};
   } catch (const UserError&) {
     return std::nullopt;
   }

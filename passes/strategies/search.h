@@ -1,7 +1,7 @@
-/// Strategy "search": the cheapest legal plan of the whole training step, with proof.
+/// Strategy "search": the cheapest of the plans in its SearchSpace, for the whole training step at once.
 ///
 /// The step is a cost network (SearchNetwork), solved exactly by variable elimination (passes/solver); a checker that
-/// shares no code with the solver accepts the certificate before the plan is used.
+/// shares no code with the solver accepts the certificate before the plan is called optimal.
 #pragma once
 
 #include "passes/strategies/strategy.h"
@@ -17,7 +17,6 @@ ChosenShardings search_choose(const Graph& graph, const PassContext& context);
 struct SearchEstimate {
   int64_t price = 0;   ///< see MovePrice
   int64_t memory = 0;  ///< see memory_account
-  bool is_time = false;
 };
 
 /// For advice: of a differentiated graph, whose mesh need not be set; nullopt when the search would refuse it, or take

@@ -23,13 +23,14 @@ struct SearchSolution {
   int64_t effort = 0;
 };
 
-/// Least price * 1000 + memory_price * 1000 * memory, then least memory, then fewest collectives. Every optimum that it
-/// uses comes with a certificate that a separate checker has accepted.
+/// Least price * 1000 + memory_price * 1000 * memory, then least memory, then fewest collectives. An optimum comes with
+/// a certificate that a separate checker has accepted; where no solver finds one, the best assignment found with a
+/// bound.
 ///
 /// With a memory limit: the two neighbouring optima for some price of memory (corners of the convex hull of price
 /// against memory) between which it lies, the first layers as in the cheaper one and the others as in the smaller, as
-/// many as fit; and the bound that the corners give. UserError when the smallest
-/// plan is larger than the limit, or when the space is too large for an exact answer.
+/// many as fit; and the bound that the corners give. When even the smallest plan is larger: that one, bounded by the
+/// cheapest of all. UserError when the space is too large for any answer.
 SearchSolution solve_within_memory(const SearchNetwork& network, const SearchOptions& options);
 
 /// For advice: the optimum at a price of memory, the gradient norm's sums as partial sums, without proof; nullopt where

@@ -30,7 +30,8 @@ struct NodeChoices {
 ///              but the batch; no roles with SearchOptions::free_axes
 ///   sub-axes   those of one axis of the user's do the same, unless they were asked for or share kv heads
 ///   norm       the sum of the gradients' squares waits as a partial sum beside dp (it touches every layer; a scalar)
-///   wishes     SearchOptions::no_split; annotations bind a forward node and its weight at rest on the axis tp
+///   wishes     SearchOptions::no_split; annotations bind a forward node (and its weight at rest, where that is pinned)
+///   on tp
 class SearchSpace {
  public:
   /// Throws UserError when SearchOptions::no_split names no dimension.

@@ -12,7 +12,7 @@ namespace {
 constexpr std::array<StrategyInfo, 2> kStrategies{{
     {"megatron", "the well-known rules: column/row pairs, attention by heads, vocabulary-parallel table and loss",
      megatron_mesh, megatron_choose},
-    {"search", "the cheapest legal plan of the whole step, proved: least bytes, then least memory", search_mesh,
+    {"search", "the cheapest plan of the whole step, proved: least bytes or time, then least memory", search_mesh,
      search_choose},
 }};
 

@@ -37,6 +37,22 @@ MeshCase searched(MeshCase mesh, double memory_price) {
   return mesh;
 }
 
+/// A plan within nine tenths of the cheapest one's memory, where there is one: what is claimed of it holds, and it
+/// trains the same.
+void check_limited(const std::string& text, const MeshCase& mesh, const SearchProof& cheapest, const Training& wanted,
+                   bool ignore, double tolerance) {
+  MeshCase limited = searched(mesh, 0);
+  limited.search.memory_limit = cheapest.memory * 9 / 10;
+  Graph graph = compile_text(text, "random.json", {}, limited).graph;
+  CHECK(graph.proof->memory <= cheapest.memory);
+  CHECK(graph.proof->price >= cheapest.price);
+  CHECK(graph.proof->bound <= graph.proof->price);
+  CHECK(graph.proof->bound >= cheapest.price);
+  bool is_within = graph.proof->memory <= limited.search.memory_limit;
+  CHECK(graph.proof->memory_limit == (is_within ? limited.search.memory_limit : 0));
+  CHECK(first_difference(wanted, train_reference(graph, 2, ignore), tolerance) == "");
+}
+
 void check_seed(uint64_t seed, bool searches, Outcome& outcome) {
   std::string text = random_model(seed);
   std::mt19937_64 random(seed);
@@ -77,6 +93,7 @@ void check_seed(uint64_t seed, bool searches, Outcome& outcome) {
       CHECK(graph.proof->is_optimal());
       if (by_rules && memory_price == 0) CHECK(graph.proof->price <= *by_rules);
       CHECK(first_difference(wanted, train_reference(graph, 2, ignore), kTolerance) == "");
+      if (memory_price == 0) check_limited(text, mesh, *graph.proof, wanted, ignore, kTolerance);
       ++outcome.trained;
     }
   }
