@@ -100,7 +100,12 @@ std::string run_explain(const ExplainCommand& command) {
   std::string text = fmt::format("\"{}\" in {} on {}, strategy {}\n", command.layer, plan.model_name,
                                  user_mesh(plan.mesh), options.strategy);
   text += choice_text(plan, command.layer, words);
-  text += alternatives_text(alternatives(model.graph, options, command.layer), options.price.is_time());
+  try {
+    text += alternatives_text(alternatives(model.graph, options, command.layer), options.price.is_time());
+  } catch (const UserError& error) {
+    // What was chosen and why collectives are there can be told all the same.
+    text += fmt::format("\nOther ways are not priced: {}\n", error.diagnostics().front().message);
+  }
   if (plan.options.count("memory_price") + plan.options.count("memory_limit") > 0) {
     text += "  (without the plan's price of memory or limit)\n";
   }
