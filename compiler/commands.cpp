@@ -59,8 +59,9 @@ std::string run_shard(const ShardCommand& command, const Warn& warn) {
   CompileOptions options = compile_options(command, model);
   if (command.compares) return comparison_text(model.graph, options);
   if (command.shows_front) return front_text(model.graph, options);
-  // Only what people read ends in advice.
-  options.compare_with_search = command.strategy != "search" && command.output_path != "-" && !command.rank;
+  // Only whole plans that people read end in advice.
+  options.compare_with_search =
+      command.strategy != "search" && command.output_path != "-" && !command.rank && command.stop_after.empty();
   CompileResult result = command.memory_bytes > 0 ? compile_within(model.graph, options, command.memory_bytes, sink)
                                                   : compile(std::move(model.graph), options, sink);
   if (!sink.diagnostics().empty()) {

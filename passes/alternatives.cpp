@@ -10,8 +10,7 @@
 #include "passes/infer_types.h"
 #include "passes/solver/min_marginals.h"
 #include "passes/strategies/search.h"
-#include "passes/strategies/search_network.h"
-#include "passes/strategies/search_refusal.h"
+#include "passes/strategies/search_problem.h"
 #include "passes/strategies/search_solution.h"
 
 namespace tpc {
@@ -54,10 +53,9 @@ std::vector<NodeAlternatives> alternatives(const Graph& typed, const CompileOpti
   DiagnosticSink ignored;
   PassContext context{options, ignored};
   Graph placed = assign_shardings(differentiated(typed, context), context);
-  NodeRules rules(placed);
-  SearchSpace space(placed, rules, options.search);
-  require_ways(placed, rules, options.search, space);
-  SearchNetwork network(placed, space, options.price);
+  SearchProblem problem(placed, options);
+  const SearchSpace& space = problem.space;
+  const SearchNetwork& network = problem.network;
 
   std::vector<size_t> nodes;
   for (bool wants_heavy : {true, false}) {
@@ -102,12 +100,9 @@ std::vector<FrontPoint> price_memory_front(const Graph& typed, const CompileOpti
   PassContext context{options, ignored};
   Graph graph = differentiated(typed, context);
   graph.mesh = search_mesh(graph, without_trivial_axes(options.mesh), options);
-  NodeRules rules(graph);
-  SearchSpace space(graph, rules, options.search);
-  require_ways(graph, rules, options.search, space);
-  SearchNetwork network(graph, space, options.price);
+  SearchProblem problem(graph, options);
   std::vector<FrontPoint> front;
-  for (const SearchSolution& corner : price_memory_front(network, kMostFrontPoints)) {
+  for (const SearchSolution& corner : price_memory_front(problem.network, kMostFrontPoints)) {
     front.push_back({corner.charge.price, corner.charge.memory});
   }
   return front;

@@ -43,18 +43,12 @@ std::string bytes(int64_t count) { return bytes_text(static_cast<double>(count))
 }  // namespace
 
 CompileResult compile_within(const Graph& graph, const CompileOptions& options, int64_t limit, DiagnosticSink& sink) {
-  CompileOptions now = options;
-  auto attempt = [&] {
-    // Notes are about a plan without the limit, and need not be repeated.
-    DiagnosticSink repeated;
-    CompileResult result = compile(graph, now, repeated);
-    for (const Diagnostic& diagnostic : repeated.diagnostics()) {
-      bool is_new = now.search.memory_limit == options.search.memory_limit;
-      if (is_new && diagnostic.severity != Severity::kNote) sink.add(diagnostic);
-    }
-    return result;
-  };
-  CompileResult first = attempt();
+  DiagnosticSink of_first;
+  CompileResult first = compile(graph, options, of_first);
+  for (const Diagnostic& diagnostic : of_first.diagnostics()) {
+    // Notes are about a plan without the limit.
+    if (diagnostic.severity != Severity::kNote) sink.add(diagnostic);
+  }
   if (!first.complete || first.plan.arena_bytes <= limit) return first;
   if (!first.plan.proof) refuse(graph, first.plan, limit, /*is_search=*/false);
 
@@ -62,11 +56,13 @@ CompileResult compile_within(const Graph& graph, const CompileOptions& options, 
   int64_t too_large = first.plan.proof->memory;
   Plan smallest = first.plan;
   std::optional<CompileResult> best;
+  CompileOptions now = options;
   int64_t fits = 0;
   int64_t next = too_large - (first.plan.arena_bytes - limit);
   for (int round = 0; round < kMaxRounds; ++round) {
     now.search.memory_limit = std::max<int64_t>(1, next);
-    CompileResult result = attempt();
+    DiagnosticSink repeated;
+    CompileResult result = compile(graph, now, repeated);
     int64_t account = result.plan.proof->memory;
     int64_t excess = result.plan.arena_bytes - limit;
     bool is_within = account <= now.search.memory_limit;

@@ -208,7 +208,7 @@ class RedistributeInserter {
       }
     }
     group.made_of = known->second;
-    serve_from_made(type, group);
+    if (!group.via.empty()) serve_from_made(type, group);
   }
 
   /// What is wanted but not made first comes from the nearest form that is: at no price.
@@ -218,7 +218,7 @@ class RedistributeInserter {
     ConversionGraph& conversions = graphs_.of(type);
     for (const UseGroup::Target& target : group.targets) {
       const TensorSharding& wanted = target.sharding;
-      if (std::find(made.begin(), made.end(), wanted) != made.end() || group.made_of.count(wanted) != 0) continue;
+      if (std::find(made.begin(), made.end(), wanted) != made.end()) continue;
       const TensorSharding* nearest = nullptr;
       ConversionCost least;
       for (const TensorSharding& form : made) {

@@ -28,8 +28,7 @@ Node lowered(const Node& redistribute, const Move& move, ValueId from, ValueId t
   return node;
 }
 
-/// What the search promised must be what its plan costs. It costs less where more forms of a value are made at once
-/// than the search distinguishes.
+/// What the search promised must be what its plan costs, or more: a form that no use turns out to need is not made.
 void settle_proof(Graph& graph, const MovePrice& price) {
   int64_t total = collective_price(graph, price);
   TPC_CHECK(total <= graph.proof->price, "the plan costs {}, the search promised {}", total, graph.proof->price);
@@ -53,11 +52,10 @@ Graph lower_redistributes(Graph graph, const PassContext& context) {
     }
     ValueId result = node.results[0];
     // Values are added below, which may move the vector: copy what is needed.
-    const Shape shape = graph.value(result).type.shape;
     const TensorSharding to = graph.value(result).sharding;
     const TensorSharding& from = node.operand_shardings[0];
     const TensorType type = graph.value(result).type;
-    auto [entry, is_new] = paths.try_emplace({shape, type.dtype, from, to});
+    auto [entry, is_new] = paths.try_emplace({type.shape, type.dtype, from, to});
     if (is_new) {
       ConversionGraph& conversions = graphs.of(type);
       ConversionGraph::State start = conversions.add(from);

@@ -36,7 +36,7 @@ struct CompileOptions {
   bool sequence_parallel = false;
   int zero_stage = 0;
   SearchOptions search;
-  /// Also ask what strategy search would find.
+  /// Also ask what strategy search would find; not together with stop_after.
   bool compare_with_search = false;
   /// The links of the cluster, when they are known.
   std::vector<AxisLink> links;

@@ -43,14 +43,14 @@ CompileResult compile(Graph graph, const CompileOptions& options, DiagnosticSink
   graph = passes.run("infer-types", std::move(graph));
   graph = passes.run("build-backward", std::move(graph));
   std::optional<SearchEstimate> best;
-  if (options.compare_with_search && !passes.stopped()) best = best_by_search(graph, options);
+  if (options.compare_with_search) best = best_by_search(graph, options);
 
   // Placement. Wishes first, then explicit conversions, then the collectives that perform them.
   graph = passes.run("assign-shardings", std::move(graph));
-  if (best && !passes.stopped()) result.memory_account = memory_account(graph);
+  if (best) result.memory_account = memory_account(graph);
   graph = passes.run("insert-redistributes", std::move(graph));
   graph = passes.run("lower-redistributes", std::move(graph));
-  if (best && !passes.stopped()) result.price = collective_price(graph, options.price);
+  if (best) result.price = collective_price(graph, options.price);
 
   // A rank's view: local shapes, order, and (on the plan) memory for that order.
   graph = passes.run("localize-shapes", std::move(graph));

@@ -283,7 +283,7 @@ ChosenShardings megatron_choose(const Graph& graph, const PassContext& context) 
     }
     context.diagnostics.throw_if_errors();
   }
-  split_over_data(graph, context.options.zero_stage, result);
+  split_over_data(graph, ruled, context.options.zero_stage, result);
   return result;
 }
 

@@ -6,8 +6,7 @@
 
 #include "passes/strategies/annotations.h"
 #include "passes/strategies/axis_state.h"
-#include "passes/strategies/search_network.h"
-#include "passes/strategies/search_refusal.h"
+#include "passes/strategies/search_problem.h"
 #include "passes/strategies/search_solution.h"
 #include "passes/strategies/sub_axes.h"
 
@@ -15,8 +14,9 @@ namespace tpc {
 namespace {
 
 /// What a rule or a size forbids whatever else is wished.
-void check_wishes(const Graph& graph, const NodeRules& rules, DiagnosticSink& diagnostics) {
+void check_wishes(const Graph& graph, DiagnosticSink& diagnostics) {
   if (!has_annotations(graph)) return;
+  NodeRules rules(graph);
   NodeStrategies nothing(graph.nodes.size(), std::vector<Strategy>(graph.mesh.num_axes()));
   for (size_t axis = 0; axis < graph.mesh.num_axes(); ++axis) {
     if (user_axis(graph.mesh.axes()[axis].name) != "tp") continue;
@@ -60,11 +60,9 @@ DeviceMesh search_mesh(const Graph& graph, const DeviceMesh& mesh, const Compile
 
 ChosenShardings search_choose(const Graph& graph, const PassContext& context) {
   const CompileOptions& options = context.options;
-  NodeRules rules(graph);
-  check_wishes(graph, rules, context.diagnostics);
-  SearchSpace space(graph, rules, options.search);
-  require_ways(graph, rules, options.search, space);
-  SearchNetwork network(graph, space, options.price);
+  check_wishes(graph, context.diagnostics);
+  SearchProblem problem(graph, options);
+  const SearchNetwork& network = problem.network;
   SearchSolution solution = solve_within_memory(network, options.search);
   advise_on_memory(network, solution, options, context.diagnostics);
   ChosenShardings chosen = network.decode(solution.assignment);
@@ -81,11 +79,8 @@ ChosenShardings search_choose(const Graph& graph, const PassContext& context) {
 std::optional<SearchEstimate> best_by_search(Graph graph, const CompileOptions& options) {
   try {
     graph.mesh = search_mesh(graph, without_trivial_axes(options.mesh), options);
-    NodeRules rules(graph);
-    SearchSpace space(graph, rules, options.search);
-    if (!space.empty_nodes().empty() || !space.empty_leaves().empty()) return std::nullopt;
-    SearchNetwork network(graph, space, options.price);
-    std::optional<SearchSolution> found = solve_quickly(network);
+    SearchProblem problem(graph, options);
+    std::optional<SearchSolution> found = solve_quickly(problem.network);
     if (!found) return std::nullopt;
     return SearchEstimate{found->charge.price, found->charge.memory};
   } catch (const UserError&) {

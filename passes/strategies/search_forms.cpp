@@ -142,14 +142,14 @@ SearchNetwork::Side SearchNetwork::kept_side(int of_tensor, const Side& made, co
   };
   if (!is_leaf) offer(made, forms);
   std::vector<State> early;
-  for (const Side& side : uses.early) offer(side, early);
+  for (const Side& side : uses.early) {
+    offer(side, early);
+    offer(side, forms);
+  }
   std::vector<State> late;
-  for (const Side& side : uses.late) offer(side, late);
-  for (const std::vector<State>* list : {&early, &late}) {
-    if (is_leaf && list == &late) continue;
-    for (State form : *list) {
-      if (std::find(forms.begin(), forms.end(), form) == forms.end()) forms.push_back(form);
-    }
+  for (const Side& side : uses.late) {
+    offer(side, late);
+    if (!is_leaf) offer(side, forms);
   }
   LabelMeaning kept;
   if (is_leaf) kept.forms.emplace_back();

@@ -53,6 +53,7 @@ SearchNetwork::SearchNetwork(const Graph& graph, const SearchSpace& space, const
     if (sides[v].first.meaning >= 0) add_value(ValueId{static_cast<int32_t>(v)}, sides[v].first, sides[v].second);
   }
   for (const Node& node : graph.nodes) add_update_memory(node);
+  largest_ = find_largest_charge();
 }
 
 int SearchNetwork::add_variable(size_t num_labels, bool is_norm_sum) {
@@ -327,7 +328,7 @@ Cost SearchNetwork::primary_charge(Cost cost, ChargeOrder order) {
   return cost >> (has_secondary(order) ? kPrimaryShift : kSecondaryShift);
 }
 
-Charge SearchNetwork::largest_charge() const {
+Charge SearchNetwork::find_largest_charge() const {
   std::vector<Charge> largest(tables_.size());
   for (size_t t = 0; t < tables_.size(); ++t) {
     for (const Charge& entry : tables_[t].entries) {
@@ -345,25 +346,22 @@ Charge SearchNetwork::largest_charge() const {
   return sum;
 }
 
-int64_t SearchNetwork::memory_unit() const { return secondary_unit(largest_charge().memory); }
-
 CostNetwork SearchNetwork::network(ChargeOrder order, int norm_way) const {
-  Charge largest = largest_charge();
-  Cost most = Cost{order.price_weight} * largest.price + Cost{order.memory_weight} * largest.memory;
+  Cost most = Cost{order.price_weight} * largest_.price + Cost{order.memory_weight} * largest_.memory;
   int shift = has_secondary(order) ? kPrimaryShift : kSecondaryShift;
   if (most >= (kInfeasible >> shift)) {
     throw UserError(SourceLoc{},
                     "the costs of this step are too large to be compared exactly; is a size, a link or the "
                     "price of memory out of all proportion?");
   }
-  int64_t unit = memory_unit();
+  bool by_memory = order.price_weight == 0;
+  int64_t unit = secondary_unit(by_memory ? largest_.price : largest_.memory);
   auto cost_of = [&](const Table& table, size_t at) {
     if (!table.is_legal[at]) return kInfeasible;
     const Charge& charge = table.entries[at];
     Cost cost = Cost{order.price_weight} * charge.price + Cost{order.memory_weight} * charge.memory;
     if (has_secondary(order)) {
-      cost = (cost << (kPrimaryShift - kSecondaryShift)) +
-             (order.price_weight == 0 ? charge.price / secondary_unit(largest.price) : charge.memory / unit);
+      cost = (cost << (kPrimaryShift - kSecondaryShift)) + (by_memory ? charge.price : charge.memory) / unit;
     }
     return (cost << kSecondaryShift) + charge.collectives;
   };
@@ -402,7 +400,7 @@ Charge SearchNetwork::cheapest_charge(Cost cost) const {
   constexpr Cost kOneSecondary = Cost{1} << kSecondaryShift;
   constexpr Cost kOnePrimary = Cost{1} << kPrimaryShift;
   return {static_cast<int64_t>(cost / kOnePrimary),
-          static_cast<int64_t>(cost % kOnePrimary / kOneSecondary) * memory_unit(),
+          static_cast<int64_t>(cost % kOnePrimary / kOneSecondary) * secondary_unit(largest_.memory),
           static_cast<int64_t>(cost % kOneSecondary)};
 }
 

@@ -62,7 +62,7 @@ class SearchNetwork {
   /// The assignment of variables to all their labels that an assignment of such a network stands for.
   std::vector<int> with_norm_way(std::vector<int> assignment, int norm_way) const;
   Charge charge(std::span<const int> assignment) const;
-  /// The charge that a cost of network(kCheapest) stands for; of memory, whole units of memory_unit().
+  /// The charge that a cost of network(kCheapest) stands for; of memory, whole units of its digit.
   Charge cheapest_charge(Cost cost) const;
   /// price_weight * price + memory_weight * memory of a cost of network(order), rounded down.
   static Cost primary_charge(Cost cost, ChargeOrder order);
@@ -144,10 +144,7 @@ class SearchNetwork {
   int intern(LabelMeaning meaning);
   const LabelMeaning& meaning(const Side& side) const { return meanings_[static_cast<size_t>(side.meaning)]; }
   int tensor_index(ValueId value);
-  /// Bytes that the secondary digit of a cost counts in: 1 unless a rank's memory is beyond it.
-  int64_t memory_unit() const;
-  /// The largest price and memory that an assignment can have.
-  Charge largest_charge() const;
+  Charge find_largest_charge() const;
   Tensor& tensor(int index) { return *tensors_[static_cast<size_t>(index)]; }
   /// Bytes of a form on the fullest rank.
   int64_t local_bytes(int tensor, State form);
@@ -180,6 +177,7 @@ class SearchNetwork {
   std::vector<Table> tables_;
   std::map<std::vector<int>, int> table_index_;
   std::vector<Factor> factors_;
+  Charge largest_;  ///< price and memory that an assignment can have at most
 };
 
 }  // namespace tpc

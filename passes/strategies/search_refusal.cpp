@@ -103,8 +103,9 @@ std::string too_many_ranks(const Graph& graph, size_t n, const SearchSpace& spac
 
 }  // namespace
 
-void require_ways(const Graph& graph, const NodeRules& rules, const SearchOptions& options, const SearchSpace& space) {
-  if (space.empty_nodes().empty() && space.empty_leaves().empty()) return;
+const SearchSpace& require_ways(const Graph& graph, const NodeRules& rules, const SearchOptions& options,
+                                const SearchSpace& space) {
+  if (space.empty_nodes().empty() && space.empty_leaves().empty()) return space;
   std::vector<Wish> wishes = WishSets(graph, rules, options).smallest_contradiction();
   std::string what;
   SourceLoc loc{graph.source_file, ""};

@@ -5,7 +5,8 @@
 
 namespace tpc {
 
-/// Throws UserError when `space` has nodes or leaves without any way.
-void require_ways(const Graph& graph, const NodeRules& rules, const SearchOptions& options, const SearchSpace& space);
+/// Returns `space`; throws UserError when it has nodes or leaves without any way.
+const SearchSpace& require_ways(const Graph& graph, const NodeRules& rules, const SearchOptions& options,
+                                const SearchSpace& space);
 
 }  // namespace tpc

@@ -41,10 +41,9 @@ SearchSolution solved(const SearchNetwork& source, ChargeOrder order) {
     best.assignment = source.with_norm_way(std::move(solution.assignment), norm_way);
   }
   best.charge = source.charge(best.assignment);
-  best.is_proved = least_bound == least;
   best.weighted_bound = SearchNetwork::primary_charge(least_bound, order);
   best.price_bound = best.charge.price;
-  if (!best.is_proved && order.price_weight > 0) {
+  if (least_bound < least && order.price_weight > 0) {
     // Of the weighted sum, all that it may be less goes to the price.
     Cost gap = weighted(best.charge, order) - best.weighted_bound;
     Cost price_gap = (gap + order.price_weight - 1) / order.price_weight;
@@ -87,12 +86,13 @@ SearchSolution mixture(const SearchNetwork& source, const SearchSolution& cheap,
   int num_layers = 0;
   for (size_t v = 0; v < cheap.assignment.size(); ++v)
     num_layers = std::max(num_layers, source.layer(static_cast<int>(v)) + 1);
+  const CostNetwork unpinned = source.network(order);
   SearchSolution best = small;
   int low = 0;
   int high = num_layers;  // the most layers that fit is in [low, high)
   while (low + 1 < high) {
     int count = (low + high) / 2;
-    CostNetwork network = source.network(order);
+    CostNetwork network = unpinned;
     for (size_t v = 0; v < cheap.assignment.size(); ++v) {
       auto variable = static_cast<int>(v);
       int labels = network.num_labels(variable);

@@ -17,8 +17,6 @@ struct SearchSolution {
   int64_t price_bound = 0;
   /// Lower bound on the weighted sum of charges that was minimised.
   Cost weighted_bound = 0;
-  /// With a certificate that the checker accepted; else only bounded.
-  bool is_proved = false;
   /// Of the solver's largest bucket: what another solution of the same network would take.
   int64_t effort = 0;
 };

@@ -76,10 +76,16 @@ void SearchSpace::find_roles() {
   }
 }
 
+const std::vector<int64_t>& SearchSpace::units_of(ValueId value, int64_t dim) const {
+  static const std::vector<int64_t> kNone;
+  auto found = units_.find({value, dim});
+  return found == units_.end() ? kNone : found->second;
+}
+
 /// An op that works in units (heads by kv group) makes its neighbours' dimensions be split in units too.
 void SearchSpace::find_units() {
   int64_t world = graph_.mesh.world_size();
-  bool grew = true;
+  bool grew = false;
   auto add = [&](ValueId value, int64_t dim, int64_t unit) {
     int64_t size = graph_.value(value).type.shape[static_cast<size_t>(dim)];
     // Blocks of an even split are whole units anyway.
@@ -95,9 +101,7 @@ void SearchSpace::find_units() {
       std::vector<int64_t> factor_units{1};
       auto collect = [&](ValueId value, const std::optional<Factor::Use>& use) {
         if (!use) return;
-        auto known = units_.find({value, use->dim});
-        if (known == units_.end()) return;
-        for (int64_t unit : known->second) {
+        for (int64_t unit : units_of(value, use->dim)) {
           if (unit % use->unit == 0) factor_units.push_back(unit / use->unit);
         }
       };
@@ -111,12 +115,12 @@ void SearchSpace::find_units() {
       for (size_t i = 0; i < node.results.size(); ++i) give(node.results[i], factor.results[i]);
     }
   };
-  for (bool is_first = true; grew && (is_first || !units_.empty()); is_first = false) {
+  do {
     grew = false;
     for (size_t n = 0; n < graph_.nodes.size(); ++n) spread(n);
-    if (units_.empty()) break;
-    for (size_t n = graph_.nodes.size(); n > 0; --n) spread(n - 1);
-  }
+    // Backwards only where there is something to spread.
+    for (size_t n = units_.empty() ? 0 : graph_.nodes.size(); n > 0; --n) spread(n - 1);
+  } while (grew);
 }
 
 bool SearchSpace::may_split(ValueId value, size_t dim, size_t axis) const {
@@ -183,9 +187,7 @@ std::vector<Strategy> SearchSpace::ways_on_axis(size_t n, size_t axis) const {
     const Factor& factor = ruled.rule.factors[static_cast<size_t>(way.index)];
     auto offer_units = [&](ValueId value, const std::optional<Factor::Use>& use) {
       if (!use) return;
-      auto known = units_.find({value, use->dim});
-      if (known == units_.end()) return;
-      for (int64_t unit : known->second) {
+      for (int64_t unit : units_of(value, use->dim)) {
         if (unit % use->unit == 0) offer(Strategy::factor(way.index, unit / use->unit));
       }
     };
@@ -195,13 +197,16 @@ std::vector<Strategy> SearchSpace::ways_on_axis(size_t n, size_t axis) const {
   return ways;
 }
 
+bool SearchSpace::continues_axis(size_t axis) const {
+  const std::vector<MeshAxis>& axes = graph_.mesh.axes();
+  return axis > 0 && options_.sub_axes.empty() && !options_.free_axes &&
+         user_axis(axes[axis].name) == user_axis(axes[axis - 1].name);
+}
+
 /// `chosen` are the strategies of the axes before the one that `next` is for.
 bool SearchSpace::agree_on_sub_axes(const ShardingRule& rule, bool may_share, const std::vector<Strategy>& chosen,
                                     Strategy next) const {
-  size_t axis = chosen.size();
-  if (axis == 0 || !options_.sub_axes.empty() || options_.free_axes) return true;
-  const std::vector<MeshAxis>& axes = graph_.mesh.axes();
-  if (user_axis(axes[axis].name) != user_axis(axes[axis - 1].name)) return true;
+  if (!continues_axis(chosen.size())) return true;
   Strategy outer = chosen.back();
   if (outer.kind == next.kind && outer.index == next.index) return true;
   if (outer.kind != Strategy::Kind::kFactor) return false;
@@ -274,9 +279,7 @@ void SearchSpace::append_flags(std::string& key, ValueId value) const {
   for (size_t dim = 0; dim < rank; ++dim) {
     key +=
         static_cast<char>('0' + (classes_.is_batch(value, dim) ? 1 : 0) + (classes_.is_forbidden(value, dim) ? 2 : 0));
-    auto units = units_.find({value, static_cast<int64_t>(dim)});
-    if (units == units_.end()) continue;
-    for (int64_t unit : units->second) key += ":" + std::to_string(unit);
+    for (int64_t unit : units_of(value, static_cast<int64_t>(dim))) key += ":" + std::to_string(unit);
   }
   key += '/';
 }
@@ -315,9 +318,7 @@ std::vector<TensorSharding> SearchSpace::make_at_rest(ValueId leaf, const std::v
       if (!may_split(leaf, dim, axis)) continue;
       auto along = static_cast<int64_t>(dim);
       ways.push_back(Placement::shard(along));
-      auto units = units_.find({leaf, along});
-      if (units == units_.end()) continue;
-      for (int64_t unit : units->second) ways.push_back(Placement::shard(along, unit));
+      for (int64_t unit : units_of(leaf, along)) ways.push_back(Placement::shard(along, unit));
     }
     if (is_tensor_parallel(axis)) {
       for (const Node* node : pinned_by) {
@@ -330,8 +331,7 @@ std::vector<TensorSharding> SearchSpace::make_at_rest(ValueId leaf, const std::v
       }
     }
     std::vector<TensorSharding> longer;
-    bool continues = axis > 0 && options_.sub_axes.empty() && !options_.free_axes &&
-                     user_axis(graph_.mesh.axes()[axis].name) == user_axis(graph_.mesh.axes()[axis - 1].name);
+    bool continues = continues_axis(axis);
     for (const TensorSharding& chosen : partial) {
       for (const Placement& way : ways) {
         const Placement* outer = continues ? &chosen.placements.back() : nullptr;

@@ -73,6 +73,9 @@ class SearchSpace {
   bool may_split(ValueId value, size_t dim, size_t axis) const;
   bool fits_role(const Node& node, const RuledNode& ruled, Strategy strategy, size_t axis) const;
   std::vector<Strategy> ways_on_axis(size_t node, size_t axis) const;
+  const std::vector<int64_t>& units_of(ValueId value, int64_t dim) const;
+  /// The axis is a sub-axis that must do as the one before it, but for shared heads.
+  bool continues_axis(size_t axis) const;
   bool agree_on_sub_axes(const ShardingRule& rule, bool may_share, const std::vector<Strategy>& chosen,
                          Strategy next) const;
   std::vector<std::vector<Strategy>> norm_ways(size_t node) const;

@@ -1,15 +1,14 @@
 #include "passes/strategies/zero.h"
 
 #include "compiler/core/check.h"
-#include "compiler/ops/op_def.h"
 
 namespace tpc {
 namespace {
 
 class DataSplitter {
  public:
-  DataSplitter(const Graph& graph, int stage, ChosenShardings& chosen, size_t axis)
-      : graph_(graph), stage_(stage), chosen_(chosen), axis_(axis) {}
+  DataSplitter(const Graph& graph, const NodeRules& rules, int stage, ChosenShardings& chosen, size_t axis)
+      : graph_(graph), rules_(rules), stage_(stage), chosen_(chosen), axis_(axis) {}
 
   void run() {
     std::vector<int64_t> split_by(graph_.values.size(), -1);  // of gradients, by dimension
@@ -27,16 +26,10 @@ class DataSplitter {
   }
 
  private:
-  ShardingRule rule(const Node& node) const {
-    std::vector<TensorType> operands = operand_types(graph_, node);
-    std::vector<TensorType> results = result_types(graph_, node);
-    return op_def(node.op).sharding_rule({node.attributes, operands, results});
-  }
-
   Strategy along(size_t node, int64_t dim) const {
-    ShardingRule its_rule = rule(graph_.nodes[node]);
-    for (size_t f = 0; f < its_rule.factors.size(); ++f) {
-      const std::optional<Factor::Use>& use = its_rule.factors[f].operands[0];
+    const std::vector<Factor>& factors = rules_[node].rule.factors;
+    for (size_t f = 0; f < factors.size(); ++f) {
+      const std::optional<Factor::Use>& use = factors[f].operands[0];
       if (use && use->dim == dim) return Strategy::factor(static_cast<int>(f));
     }
     TPC_UNREACHABLE("{} has no factor of dimension {}", op_name(graph_.nodes[node].op), dim);
@@ -45,15 +38,17 @@ class DataSplitter {
   /// The dimension along which the update is split now; -1 when there is none.
   int64_t split_update(size_t index) {
     const Node& node = graph_.nodes[index];
-    std::vector<Shape> operands = operand_shapes(graph_, node);
-    std::vector<Shape> results = result_shapes(graph_, node);
-    ShardingRule its_rule = rule(node);
-    NodeSharding now = node_sharding(its_rule, chosen_.nodes[index], operands, results, graph_.mesh);
-    const Shape& shape = operands[0];
+    const RuledNode& ruled = rules_[index];
+    auto sharding_now = [&] {
+      return node_sharding(ruled.rule, chosen_.nodes[index], ruled.operand_shapes, ruled.result_shapes, graph_.mesh)
+          .operands[0];
+    };
+    const TensorSharding now = sharding_now();
+    const Shape& shape = ruled.operand_shapes[0];
     int64_t best = -1;
     for (size_t dim = 0; dim < shape.size(); ++dim) {
       bool taken = false;
-      for (const Placement& placement : now.operands[0].placements) {
+      for (const Placement& placement : now.placements) {
         taken = taken || placement.is_shard_of(static_cast<int64_t>(dim));
       }
       bool larger = best < 0 || shape[dim] > shape[static_cast<size_t>(best)];
@@ -62,8 +57,7 @@ class DataSplitter {
     if (best < 0) return -1;
     chosen_.nodes[index][axis_] = along(index, best);
     if (stage_ == 3) {
-      TensorSharding at_rest =
-          node_sharding(its_rule, chosen_.nodes[index], operands, results, graph_.mesh).operands[0];
+      TensorSharding at_rest = sharding_now();
       chosen_.leaves[node.operands[0].position()] = at_rest;
       chosen_.kept[node.operands[0].position()] = {at_rest};
     }
@@ -71,6 +65,7 @@ class DataSplitter {
   }
 
   const Graph& graph_;
+  const NodeRules& rules_;
   int stage_;
   ChosenShardings& chosen_;
   size_t axis_;
@@ -78,10 +73,10 @@ class DataSplitter {
 
 }  // namespace
 
-void split_over_data(const Graph& graph, int stage, ChosenShardings& chosen) {
+void split_over_data(const Graph& graph, const NodeRules& rules, int stage, ChosenShardings& chosen) {
   if (stage == 0) return;
   for (size_t axis = 0; axis < graph.mesh.num_axes(); ++axis) {
-    if (user_axis(graph.mesh.axes()[axis].name) == "dp") DataSplitter(graph, stage, chosen, axis).run();
+    if (user_axis(graph.mesh.axes()[axis].name) == "dp") DataSplitter(graph, rules, stage, chosen, axis).run();
   }
 }
 

@@ -2,6 +2,7 @@
 /// "ZeRO: memory optimizations toward training trillion parameter models", 2020).
 #pragma once
 
+#include "passes/strategies/node_rules.h"
 #include "passes/strategies/strategy.h"
 
 namespace tpc {
@@ -11,6 +12,6 @@ namespace tpc {
 ///   stage 1, 2  optimizer state and gradients are split: a gradient is reduce-scattered where it is made, the updated
 ///               parameter gathered. A gradient never waits whole, so that the two stages are one plan.
 ///   stage 3     parameters too: gathered for forward, and again for backward.
-void split_over_data(const Graph& graph, int stage, ChosenShardings& chosen);
+void split_over_data(const Graph& graph, const NodeRules& rules, int stage, ChosenShardings& chosen);
 
 }  // namespace tpc
