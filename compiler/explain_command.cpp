@@ -92,7 +92,7 @@ std::string run_explain(const ExplainCommand& command) {
     throw UserError(SourceLoc{command.plan_path, ""},
                     "the plan carries no model, so that its choices cannot be compared");
   }
-  CompileOptions options = compile_options(plan.options, command.plan_path);
+  CompileOptions options = read_plan_options(plan.options, command.plan_path);
   DiagnosticSink sink;
   Model model = parse_model(plan.model_json, command.plan_path, {}, sink);
   options.optimizer = model.optimizer;

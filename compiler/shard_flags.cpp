@@ -4,10 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 #include "compiler/core/diagnostic.h"
+#include "compiler/core/text_parts.h"
 #include "passes/registry.h"
 
 namespace tpc {
@@ -32,13 +32,11 @@ const std::vector<std::string> kAxes{"dp", "tp"};
 constexpr int64_t kMaxWorld = int64_t{1} << 24;
 
 int64_t whole_number(const std::string& flag, const std::string& text, int64_t least) {
-  int64_t value = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  bool is_number = !text.empty() && error == std::errc() && end == text.data() + text.size();
-  if (!is_number || value < least) {
+  std::optional<int64_t> value = parse_number<int64_t>(text);
+  if (!value || *value < least) {
     throw UsageError(kCommand, fmt::format("{} wants a whole number, at least {}; found \"{}\"", flag, least, text));
   }
-  return value;
+  return *value;
 }
 
 std::string one_of(const std::string& flag, const std::string& found, const std::vector<std::string>& known) {
@@ -50,13 +48,11 @@ std::string one_of(const std::string& flag, const std::string& found, const std:
 }
 
 double number(const std::string& flag, const std::string& text) {
-  double value = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  bool is_number = !text.empty() && error == std::errc() && end == text.data() + text.size();
-  if (!is_number || !std::isfinite(value) || value < 0) {
+  std::optional<double> value = parse_number<double>(text);
+  if (!value || !std::isfinite(*value) || *value < 0) {
     throw UsageError(kCommand, fmt::format("{} wants a number that is not negative; found \"{}\"", flag, text));
   }
-  return value;
+  return *value;
 }
 
 /// "80GiB", "512MB", "1000000".
@@ -66,30 +62,17 @@ int64_t bytes(const std::string& flag, const std::string& text) {
                                                                   {"GB", 1e9},     {"TB", 1e12},    {"B", 1}};
   std::string digits = text;
   double unit = 1;
-  for (const auto& [name, size] : kUnits) {
+  for (const auto& [name, in_bytes] : kUnits) {
     if (!text.ends_with(name)) continue;
     digits = text.substr(0, text.size() - name.size());
-    unit = size;
+    unit = in_bytes;
     break;
   }
-  double value = 0;
-  auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  bool is_number = !digits.empty() && error == std::errc() && end == digits.data() + digits.size();
-  if (!is_number || !(value * unit >= 1) || value * unit > 0x1p60) {
+  double size = parse_number<double>(digits).value_or(0) * unit;
+  if (!(size >= 1) || size > 0x1p60) {
     throw UsageError(kCommand, fmt::format("{} wants a size like 80GiB or 512MB; found \"{}\"", flag, text));
   }
-  return static_cast<int64_t>(value * unit);
-}
-
-std::vector<std::string> split(const std::string& text, char separator) {
-  std::vector<std::string> parts;
-  size_t begin = 0;
-  while (begin <= text.size()) {
-    size_t end = std::min(text.find(separator, begin), text.size());
-    parts.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
+  return static_cast<int64_t>(size);
 }
 
 std::vector<std::string> pass_names() {

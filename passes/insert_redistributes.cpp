@@ -276,7 +276,7 @@ class RedistributeInserter {
     if (found == nullptr) return;
     UseGroup& group = *found;
     auto local_size = [&](const TensorSharding& sharding) {
-      return num_elements(fullest_shape(graph_.value(value).type.shape, sharding, graph_.mesh));
+      return fullest_bytes(graph_.value(value).type, sharding, graph_.mesh);
     };
     for (const UseGroup::Target& target : std::vector<UseGroup::Target>(group.targets)) {
       const Node& user = source_[static_cast<size_t>(target.by)];

@@ -6,16 +6,11 @@
 #include "compiler/ir/op_kind.h"
 
 namespace tpc {
-namespace {
-
-int64_t local_bytes(const Graph& graph, const Value& value, const TensorSharding& sharding) {
-  return num_elements(fullest_shape(value.type.shape, sharding, graph.mesh)) * byte_size(value.type.dtype);
-}
-
-}  // namespace
-
 int64_t memory_account(const Graph& graph) {
   int64_t bytes = 0;
+  auto local_bytes = [&](const Value& value, const TensorSharding& sharding) {
+    return fullest_bytes(value.type, sharding, graph.mesh);
+  };
   std::vector<int> producer = producers(graph);
   auto made_by = [&](ValueId value) -> const Node& {
     return graph.nodes[static_cast<size_t>(producer[value.position()])];
@@ -25,13 +20,13 @@ int64_t memory_account(const Graph& graph) {
     // A constant is made anew where it is wanted.
     bool rests = is_leaf(node.op) && node.op != OpKind::kFill;
     for (ValueId result : node.results) {
-      if (rests) bytes += local_bytes(graph, graph.value(result), graph.value(result).sharding);
+      if (rests) bytes += local_bytes(graph.value(result), graph.value(result).sharding);
     }
     if (node.op == OpKind::kUpdate && made_by(node.operands[0]).op == OpKind::kParameter) {
       const Node& update = made_by(node.operands[1]);
       for (size_t i = 0; i < update.operands.size(); ++i) {
         if (made_by(update.operands[i]).phase != Phase::kBackward) continue;
-        bytes += local_bytes(graph, graph.value(update.operands[i]), update.operand_shardings[i]);
+        bytes += local_bytes(graph.value(update.operands[i]), update.operand_shardings[i]);
       }
     }
     if (node.phase != Phase::kBackward) continue;
@@ -47,7 +42,7 @@ int64_t memory_account(const Graph& graph) {
     if (!value.kept.empty()) waiting = {value.kept.begin(), value.kept.end()};
     // What a leaf is at rest is counted already.
     if (is_leaf(maker.op)) waiting.erase(value.sharding);
-    for (const TensorSharding& form : waiting) bytes += local_bytes(graph, value, form);
+    for (const TensorSharding& form : waiting) bytes += local_bytes(value, form);
   }
   return bytes;
 }

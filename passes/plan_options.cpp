@@ -4,22 +4,16 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 
+#include "compiler/core/text_parts.h"
 #include "passes/registry.h"
 
 namespace tpc {
 namespace {
 
-std::vector<std::string> split(const std::string& text, char separator) {
-  std::vector<std::string> parts;
-  size_t begin = 0;
-  while (begin <= text.size() && !text.empty()) {
-    size_t end = std::min(text.find(separator, begin), text.size());
-    parts.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
+/// An empty text is an empty list.
+std::vector<std::string> items(const std::string& text, char separator) {
+  return text.empty() ? std::vector<std::string>{} : split(text, separator);
 }
 
 /// Reads options, and says which one is malformed.
@@ -39,11 +33,9 @@ class OptionReader {
   }
   template <class Number>
   Number number(const std::string& name, const std::string& text) const {
-    Number value{};
-    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (text.empty() || error != std::errc() || end != text.data() + text.size() || !(value >= 0))
-      fail(name, "a number that is not negative");
-    return value;
+    std::optional<Number> value = parse_number<Number>(text);
+    if (!value || !(*value >= 0)) fail(name, "a number that is not negative");
+    return *value;
   }
   template <class Number>
   Number number_or(const std::string& name, Number otherwise) const {
@@ -85,7 +77,7 @@ std::map<std::string, std::string> plan_options(const CompileOptions& options) {
   return texts;
 }
 
-CompileOptions compile_options(const std::map<std::string, std::string>& texts, const std::string& file) {
+CompileOptions read_plan_options(const std::map<std::string, std::string>& texts, const std::string& file) {
   OptionReader reader(texts, file);
   CompileOptions options;
   const std::string* mesh = reader.find("mesh");
@@ -104,9 +96,9 @@ CompileOptions compile_options(const std::map<std::string, std::string>& texts, 
   options.sequence_parallel = reader.flag("sequence_parallel");
   options.zero_stage = reader.number_or("zero", 0);
   if (options.zero_stage > 3) reader.fail("zero", "a stage from 0 to 3");
-  if (const std::string* names = reader.find("no_split")) options.search.no_split = split(*names, ',');
+  if (const std::string* names = reader.find("no_split")) options.search.no_split = items(*names, ',');
   if (const std::string* sizes = reader.find("sub_axes")) {
-    for (const std::string& size : split(*sizes, 'x')) {
+    for (const std::string& size : items(*sizes, 'x')) {
       options.search.sub_axes.push_back(reader.number<int64_t>("sub_axes", size));
       int64_t ranks = options.search.sub_axes.back();
       if (ranks < 2 || ranks > options.mesh.world_size())

@@ -14,7 +14,7 @@ std::map<std::string, std::string> plan_options(const CompileOptions& options);
 
 /// The inverse; optimizer, model and printing stay as they are by default. UserError (in `file`) for an option that is
 /// malformed; one that is unknown is ignored: it may be of a later version.
-CompileOptions compile_options(const std::map<std::string, std::string>& options, const std::string& file);
+CompileOptions read_plan_options(const std::map<std::string, std::string>& options, const std::string& file);
 
 /// "dp=2,tp=4".
 std::string mesh_text(const DeviceMesh& mesh);

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -18,6 +17,7 @@
 #include "compiler/core/diagnostic.h"
 #include "compiler/core/diagnostic_renderer.h"
 #include "compiler/core/output_file.h"
+#include "compiler/core/text_parts.h"
 #include "compiler/plan/plan_json.h"
 #include "runtime/cpu/cpu_backend.h"
 #include "runtime/data.h"
@@ -82,10 +82,8 @@ template <class Number>
 CLI::Validator number_in(Number least, Number most) {
   return CLI::Validator(
       [least, most](std::string& text) -> std::string {
-        Number value{};
-        auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-        bool is_number = error == std::errc() && end == text.data() + text.size();
-        if (is_number && value >= least && value <= most) return "";
+        std::optional<Number> value = parse_number<Number>(text);
+        if (value && *value >= least && *value <= most) return "";
         const char* kind = std::is_integral_v<Number> ? "whole number" : "number";
         return fmt::format("\"{}\" is not a {} from {} to {}", text, kind, least, most);
       },

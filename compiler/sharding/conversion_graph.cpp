@@ -30,18 +30,24 @@ ConversionGraph::ConversionGraph(TensorType type, const DeviceMesh& mesh, MovePr
   whole_elements_ = (PlacementSet{1} << placements_.size()) - 1;
 }
 
-ConversionGraph::PlacementSet ConversionGraph::bit_of(const Placement& placement) {
+ConversionGraph::PlacementSet ConversionGraph::bit_of(const Placement& placement) const {
   auto found = std::find(placements_.begin(), placements_.end(), placement);
-  TPC_CHECK(found != placements_.end(), "placement {} was not added", to_string(placement));
-  return PlacementSet{1} << (found - placements_.begin());
+  return found == placements_.end() ? kUnnamed : PlacementSet{1} << (found - placements_.begin());
+}
+
+ConversionGraph::PlacementSet ConversionGraph::placements_of(const TensorSharding& sharding) const {
+  PlacementSet set = 0;
+  for (const Placement& placement : sharding.placements) {
+    if (placement.is_shard()) set |= bit_of(placement);
+  }
+  return set;
 }
 
 ConversionGraph::State ConversionGraph::add(const TensorSharding& sharding) {
   bool is_new = false;
   for (const Placement& placement : sharding.placements) {
     if (!placement.is_shard()) continue;
-    auto at = std::find(placements_.begin(), placements_.end(), placement);
-    if (at != placements_.end()) continue;
+    if (bit_of(placement) != kUnnamed) continue;
     TPC_CHECK(placements_.size() < 63, "too many placements of one tensor");
     placements_.push_back(placement);
     is_new = true;
@@ -53,12 +59,7 @@ ConversionGraph::State ConversionGraph::add(const TensorSharding& sharding) {
   reached_.clear();
   for (Node& node : states_) {
     node.steps.reset();
-    node.placements = 0;
-    for (const Placement& placement : node.sharding.placements) {
-      if (!placement.is_shard()) continue;
-      bool named = std::find(placements_.begin(), placements_.end(), placement) != placements_.end();
-      node.placements |= named ? bit_of(placement) : PlacementSet{1} << 63;
-    }
+    node.placements = placements_of(node.sharding);
   }
   return state;
 }
@@ -68,11 +69,7 @@ ConversionGraph::State ConversionGraph::intern(const TensorSharding& sharding) {
   if (!is_new) return entry->second;
   Node node;
   node.sharding = sharding;
-  for (const Placement& placement : sharding.placements) {
-    if (!placement.is_shard()) continue;
-    bool named = std::find(placements_.begin(), placements_.end(), placement) != placements_.end();
-    node.placements |= named ? bit_of(placement) : PlacementSet{1} << 63;
-  }
+  node.placements = placements_of(sharding);
   states_.push_back(std::move(node));
   return entry->second;
 }
@@ -234,11 +231,9 @@ std::vector<ConversionGraph::State> ConversionGraph::branching_states(State from
   }
   for (TensorSharding& mixture : mixtures) {
     if (why_illegal(type_.shape, mixture, mesh_) || canonical(type_.shape, mixture, mesh_) != mixture) continue;
-    // What reduces by maximum is made by ops only.
-    bool has_maximum = std::any_of(mixture.placements.begin(), mixture.placements.end(),
-                                   [](const Placement& p) { return p.is_partial() && p.reduce == ReduceOp::kMax; });
     State state = intern(mixture);
-    if (!has_maximum && std::find(states.begin(), states.end(), state) == states.end()) states.push_back(state);
+    if (!mixture.has_maximum() && std::find(states.begin(), states.end(), state) == states.end())
+      states.push_back(state);
   }
   return states;
 }

@@ -69,6 +69,8 @@ class ConversionGraph {
  private:
   /// One bit a distinct placement of the shardings that were added.
   using PlacementSet = uint64_t;
+  /// Of a placement that was not added: canonical() made it.
+  static constexpr PlacementSet kUnnamed = PlacementSet{1} << 63;
 
   struct Step {
     State to = 0;
@@ -96,7 +98,8 @@ class ConversionGraph {
   class SteinerTable;
 
   static size_t position(State state) { return static_cast<size_t>(state); }
-  PlacementSet bit_of(const Placement& placement);
+  PlacementSet bit_of(const Placement& placement) const;
+  PlacementSet placements_of(const TensorSharding& sharding) const;
   State intern(const TensorSharding& sharding);
   const std::vector<Step>& steps_from(State state);
   void add_steps(State state, const std::vector<int64_t>& axes, std::vector<Step>& steps);

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 
 #include "compiler/core/check.h"
+#include "compiler/core/text_parts.h"
 
 namespace tpc {
 namespace {
@@ -108,10 +108,9 @@ std::optional<DeviceMesh> parse_mesh(std::string_view text) {
     MeshAxis axis;
     axis.name = std::string(trim(item.substr(0, equals)));
     std::string_view number = trim(item.substr(equals + 1));
-    auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), axis.size);
-    if (error != std::errc() || end != number.data() + number.size() || axis.size < 1 || axis.name.empty()) {
-      return std::nullopt;
-    }
+    std::optional<int64_t> size = parse_number<int64_t>(number);
+    if (!size || *size < 1 || axis.name.empty()) return std::nullopt;
+    axis.size = *size;
     if (!names.insert(axis.name).second) return std::nullopt;
     axes.push_back(axis);
     if (comma == std::string_view::npos) break;

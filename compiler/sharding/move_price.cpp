@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 #include "compiler/core/check.h"
+#include "compiler/core/text_parts.h"
 
 namespace tpc {
 namespace {
@@ -18,8 +18,9 @@ std::string_view take_part(std::string_view& text, char separator) {
 }
 
 bool read_number(std::string_view text, double& number) {
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size() && std::isfinite(number) && number >= 0;
+  std::optional<double> read = parse_number<double>(text);
+  if (read) number = *read;
+  return read && std::isfinite(number) && number >= 0;
 }
 
 }  // namespace

@@ -3,19 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "compiler/core/check.h"
+#include "compiler/core/text_parts.h"
 
 namespace tpc {
 namespace {
-
-std::optional<int64_t> parse_integer(std::string_view text) {
-  int64_t value = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 std::string_view trim(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
@@ -33,6 +26,11 @@ bool TensorSharding::is_replicated() const {
 
 bool TensorSharding::has_partial() const {
   return std::any_of(placements.begin(), placements.end(), [](const Placement& p) { return p.is_partial(); });
+}
+
+bool TensorSharding::has_maximum() const {
+  return std::any_of(placements.begin(), placements.end(),
+                     [](const Placement& p) { return p.is_partial() && p.reduce == ReduceOp::kMax; });
 }
 
 std::string to_string(const Placement& placement) {
@@ -64,9 +62,9 @@ std::optional<Placement> parse_placement(std::string_view text) {
   if (!text.starts_with("S(") || !text.ends_with(")")) return std::nullopt;
   text = text.substr(2, text.size() - 3);
   size_t colon = text.find(':');
-  std::optional<int64_t> dim = parse_integer(trim(text.substr(0, colon)));
+  std::optional<int64_t> dim = parse_number<int64_t>(trim(text.substr(0, colon)));
   std::optional<int64_t> unit = 1;
-  if (colon != std::string_view::npos) unit = parse_integer(trim(text.substr(colon + 1)));
+  if (colon != std::string_view::npos) unit = parse_number<int64_t>(trim(text.substr(colon + 1)));
   if (!dim || !unit || *dim < 0 || *dim > 63 || *unit < 1) return std::nullopt;
   return Placement::shard(*dim, *unit);
 }
@@ -133,6 +131,10 @@ Region local_region(const Shape& shape, const TensorSharding& sharding, const De
 Shape fullest_shape(const Shape& shape, const TensorSharding& sharding, const DeviceMesh& mesh) {
   std::vector<int64_t> first(mesh.num_axes(), 0);
   return local_region(shape, sharding, mesh, first).extents();
+}
+
+int64_t fullest_bytes(const TensorType& type, const TensorSharding& sharding, const DeviceMesh& mesh) {
+  return num_elements(fullest_shape(type.shape, sharding, mesh)) * byte_size(type.dtype);
 }
 
 std::optional<std::string> why_illegal(const Shape& shape, const TensorSharding& sharding, const DeviceMesh& mesh) {

@@ -52,6 +52,8 @@ struct TensorSharding {
 
   bool is_replicated() const;
   bool has_partial() const;
+  /// Some axis holds partial maxima, which only an op makes.
+  bool has_maximum() const;
   auto operator<=>(const TensorSharding&) const = default;
 
   static TensorSharding replicated(const DeviceMesh& mesh) { return {std::vector<Placement>(mesh.num_axes())}; }
@@ -92,6 +94,8 @@ Region whole_region(const Shape& shape);
 
 /// Sizes of the fullest rank's part (per dimension the largest block; the rank at coordinate 0 holds it).
 Shape fullest_shape(const Shape& shape, const TensorSharding& sharding, const DeviceMesh& mesh);
+/// Bytes of that part.
+int64_t fullest_bytes(const TensorType& type, const TensorSharding& sharding, const DeviceMesh& mesh);
 
 /// Why `sharding` is not possible for `shape` (a dimension out of range, or smaller than the axes that split it), in
 /// the user's terms; nullopt when it is legal. Legal means that every rank holds at least one unit of every dimension.

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "compiler/core/check.h"
+#include "compiler/core/text_parts.h"
 
 namespace tpc {
 namespace {
@@ -14,22 +15,10 @@ struct Formula {
   std::vector<std::string> results;
 };
 
-std::vector<std::string> split_terms(std::string_view text) {
-  std::vector<std::string> terms(1);
-  for (char c : text) {
-    if (c == ',') {
-      terms.emplace_back();
-    } else {
-      terms.back() += c;
-    }
-  }
-  return terms;
-}
-
 Formula parse_formula(std::string_view formula) {
   size_t arrow = formula.find("->");
   TPC_CHECK(arrow != std::string_view::npos, "formula \"{}\" has no arrow", formula);
-  return {split_terms(formula.substr(0, arrow)), split_terms(formula.substr(arrow + 2))};
+  return {split(formula.substr(0, arrow), ','), split(formula.substr(arrow + 2), ',')};
 }
 
 std::optional<Factor::Use> use_in(const std::string& term, char letter) {

@@ -78,16 +78,13 @@ int SearchNetwork::tensor_index(ValueId value) {
 
 int64_t SearchNetwork::local_bytes(int index, State form) {
   Tensor& of = tensor(index);
-  return num_elements(fullest_shape(of.type.shape, of.conversions.sharding(form), graph_.mesh)) *
-         byte_size(of.type.dtype);
+  return fullest_bytes(of.type, of.conversions.sharding(form), graph_.mesh);
 }
 
 bool SearchNetwork::gives_free(int index, State from, State to) {
   if (from == to) return true;
-  const TensorSharding& target = tensor(index).conversions.sharding(to);
-  bool is_maximum = std::any_of(target.placements.begin(), target.placements.end(),
-                                [](const Placement& p) { return p.is_partial() && p.reduce == ReduceOp::kMax; });
-  return !is_maximum && tensor(index).conversions.cost(from, to).collectives == 0;
+  ConversionGraph& conversions = tensor(index).conversions;
+  return !conversions.sharding(to).has_maximum() && conversions.cost(from, to).collectives == 0;
 }
 
 void SearchNetwork::add_node_and_leaf_variables() {

@@ -17,7 +17,7 @@ TEST_CASE("options that a plan carries ask for the same plan again") {
   options.search.memory_limit = 123456789;
   options.links = {{"tp", 4.5e11, 3e-6}, {"dp", 5e10, 1e-5}};
   options.price = MovePrice(options.links);
-  CompileOptions again = compile_options(plan_options(options), "plan.json");
+  CompileOptions again = read_plan_options(plan_options(options), "plan.json");
   CHECK(again.mesh == options.mesh);
   CHECK(again.strategy == options.strategy);
   CHECK(again.sequence_parallel == options.sequence_parallel);
@@ -47,7 +47,7 @@ TEST_CASE("malformed options name themselves and what is wanted") {
     CAPTURE(name);
     std::map<std::string, std::string> texts{{"mesh", "tp=2"}};
     texts[name] = text;
-    CHECK_THROWS_WITH_AS(compile_options(texts, "plan.json"), doctest::Contains(("\"" + name + "\"").c_str()),
+    CHECK_THROWS_WITH_AS(read_plan_options(texts, "plan.json"), doctest::Contains(("\"" + name + "\"").c_str()),
                          UserError);
   }
 }
