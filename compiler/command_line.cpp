@@ -68,6 +68,15 @@ std::vector<std::string> flags_of(const CLI::App& app) {
                                             : fmt::format("unknown flag \"{}\"; did you mean \"{}\"?", name, nearest));
 }
 
+/// An empty value is a shell variable that is not set, mostly.
+void refuse_empty(const CLI::App& app, const std::string& command) {
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& value : option->results()) {
+      if (value.empty()) throw UsageError(command, fmt::format("{} is given an empty value", option->get_name()));
+    }
+  }
+}
+
 /// CLI11's words for an error, in the house's form.
 std::string message_of(const CLI::ParseError& error) {
   std::string text = error.what();
@@ -134,6 +143,7 @@ Command parse_command_line(int argc, const char* const* argv) {
   }
   std::vector<std::string> extras = app.remaining();
   if (!extras.empty()) refuse_extra(app, command, extras);
+  refuse_empty(app, command);
   if (first == "shard") return shard.command();
   if (first == "explain") return explain;
   if (json && csv) throw UsageError(command, "--json and --csv are two forms of one report; use one of them");

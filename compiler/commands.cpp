@@ -32,17 +32,19 @@ std::string summary(const Plan& plan, const std::string& path) {
       path);
 }
 
-CompileOptions compile_options(const ShardCommand& command, const Model& model) {
+CompileOptions compile_options(const ShardCommand& command, const Model& model, const Tell& progress) {
   CompileOptions options;
   options.mesh = command.mesh;
   options.strategy = command.strategy;
   options.sequence_parallel = command.sequence_parallel;
   options.zero_stage = command.zero_stage;
   options.search = command.search;
+  options.memory_limit = command.memory_bytes;
   if (!command.cluster_path.empty()) options.links = load_cluster(command.cluster_path, command.mesh);
   if (command.by_time) options.price = MovePrice(options.links);
   options.optimizer = model.optimizer;
   options.model_json = model.json;
+  options.progress = progress;
   options.print_after = command.print_after;
   options.stop_after = command.stop_after;
   options.dump_dir = command.dump_dir;
@@ -51,19 +53,18 @@ CompileOptions compile_options(const ShardCommand& command, const Model& model) 
 
 }  // namespace
 
-std::string run_shard(const ShardCommand& command, const Warn& warn) {
+std::string run_shard(const ShardCommand& command, const Tell& warn, const Tell& progress) {
   bool writes_file = !command.output_path.empty() && command.output_path != "-";
   if (writes_file) require_output_path(command.output_path, {command.model_path});
   DiagnosticSink sink;
   Model model = load_model(command.model_path, ModelOverrides{command.dims}, sink);
-  CompileOptions options = compile_options(command, model);
+  CompileOptions options = compile_options(command, model, progress);
   if (command.compares) return comparison_text(model.graph, options);
   if (command.shows_front) return front_text(model.graph, options);
   // Only whole plans that people read end in advice.
   options.compare_with_search =
       command.strategy != "search" && command.output_path != "-" && !command.rank && command.stop_after.empty();
-  CompileResult result = command.memory_bytes > 0 ? compile_within(model.graph, options, command.memory_bytes, sink)
-                                                  : compile(std::move(model.graph), options, sink);
+  CompileResult result = compile_within(model.graph, options, sink);
   if (!sink.diagnostics().empty()) {
     warn(render_diagnostics(sink.diagnostics(), {{command.model_path, read_file(command.model_path)}}));
   }

@@ -1,4 +1,5 @@
-/// The commands of tpc. Each returns what goes to standard output; warnings go to `warn` as they stand on a terminal.
+/// The commands of tpc. Each returns what goes to standard output; warnings go to `warn` as they stand on a terminal,
+/// words on where long work is to `progress`.
 #pragma once
 
 #include <functional>
@@ -8,11 +9,11 @@
 
 namespace tpc {
 
-using Warn = std::function<void(const std::string& text)>;
+using Tell = std::function<void(const std::string& text)>;
 
 /// Throws UserError, DeviceError (a file cannot be written), InternalError.
-std::string run_shard(const ShardCommand& command, const Warn& warn);
+std::string run_shard(const ShardCommand& command, const Tell& warn, const Tell& progress);
 std::string run_report(const ReportCommand& command);
-std::string run_explain(const ExplainCommand& command);
+std::string run_explain(const ExplainCommand& command, const Tell& progress);
 
 }  // namespace tpc

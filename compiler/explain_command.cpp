@@ -85,7 +85,7 @@ std::string collectives_text(const Plan& plan, const std::string& layer) {
 
 }  // namespace
 
-std::string run_explain(const ExplainCommand& command) {
+std::string run_explain(const ExplainCommand& command, const Tell& progress) {
   Plan plan = read_plan(read_file(command.plan_path, "a plan file"), command.plan_path);
   require_layer(plan, command);
   if (plan.model_json.empty()) {
@@ -96,6 +96,7 @@ std::string run_explain(const ExplainCommand& command) {
   DiagnosticSink sink;
   Model model = parse_model(plan.model_json, command.plan_path, {}, sink);
   options.optimizer = model.optimizer;
+  options.progress = progress;
   ModelWords words(plan);
   std::string text = fmt::format("\"{}\" in {} on {}, strategy {}\n", command.layer, plan.model_name,
                                  user_mesh(plan.mesh), options.strategy);

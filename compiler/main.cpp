@@ -1,9 +1,11 @@
 // tpc: compiles models into plans, and tells what plans cost.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <exception>
 #include <map>
+#include <utility>
 
 #include "compiler/commands.h"
 #include "compiler/core/check.h"
@@ -39,10 +41,33 @@ std::string render(const UserError& error) {
   return render_diagnostics(error.diagnostics(), texts);
 }
 
+// One line on a terminal, rewritten as work goes on, gone when it is done.
+class ProgressLine {
+ public:
+  ~ProgressLine() { clear(); }
+  void show(const std::string& text) {
+    if (isatty(STDERR_FILENO) != 1) return;
+    complain("\r\x1b[K" + text);
+    is_shown_ = true;
+  }
+  void clear() {
+    if (std::exchange(is_shown_, false)) complain("\r\x1b[K");
+  }
+
+ private:
+  bool is_shown_ = false;
+};
+
 std::string run(const Command& command) {
-  if (const ShardCommand* shard = std::get_if<ShardCommand>(&command)) return run_shard(*shard, complain);
+  ProgressLine line;
+  auto progress = [&](const std::string& text) { line.show(text); };
+  auto warn = [&](const std::string& text) {
+    line.clear();
+    complain(text);
+  };
+  if (const ShardCommand* shard = std::get_if<ShardCommand>(&command)) return run_shard(*shard, warn, progress);
   if (const ReportCommand* report = std::get_if<ReportCommand>(&command)) return run_report(*report);
-  if (const ExplainCommand* explain = std::get_if<ExplainCommand>(&command)) return run_explain(*explain);
+  if (const ExplainCommand* explain = std::get_if<ExplainCommand>(&command)) return run_explain(*explain, progress);
   return std::get<TextCommand>(command).text;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "compiler/core/diagnostic.h"
@@ -29,7 +30,6 @@ struct Contender {
 
 std::vector<Contender> contenders(const CompileOptions& asked) {
   CompileOptions base = asked;
-  base.search.memory_limit = 0;
   base.strategy = "megatron";
   base.sequence_parallel = false;
   base.zero_stage = 0;
@@ -70,6 +70,7 @@ std::string comparison_text(const Graph& graph, const CompileOptions& options) {
   bool has_links = !options.links.empty();
   table.add_row({"plan", "received", "", "memory", "", "collectives", "volume", has_links ? "time" : ""});
   std::string notes;
+  std::optional<UserError> first_error;
   int64_t first_bytes = 0;
   int64_t first_memory = 0;
   for (const Contender& contender : contenders(options)) {
@@ -89,10 +90,13 @@ std::string comparison_text(const Graph& graph, const CompileOptions& options) {
                      grouped(report.step.collectives), phi_text(report.step.volume_phi),
                      has_links ? seconds_text(report.step.seconds) : ""});
     } catch (const UserError& error) {
+      if (!first_error) first_error = error;
       table.add_row({contender.name, "not possible"});
       notes += fmt::format("{}: {}\n", contender.name, error.diagnostics().front().message);
     }
   }
+  bool is_any_possible = first_memory > 0;
+  if (first_error && !is_any_possible) throw *first_error;
   return fmt::format("{} on {}: a step, on the fullest rank; memory is the arena.\n\n{}{}{}", graph.name,
                      user_mesh(options.mesh), table.text(), notes.empty() ? "" : "\n", notes);
 }
@@ -106,7 +110,9 @@ std::string front_text(const Graph& graph, const CompileOptions& options) {
   table.add_row({"memory", is_time ? "time" : "received", "", ""});
   constexpr double kBarWidth = 40;
   std::string last;
+  bool is_proved = true;
   for (const FrontPoint& point : front) {
+    is_proved = is_proved && point.is_proved;
     // Corners that read the same are one to people.
     std::string numbers = bytes(point.memory) + price_text(point.price, is_time);
     if (std::exchange(last, numbers) == numbers) continue;
@@ -116,10 +122,13 @@ std::string front_text(const Graph& graph, const CompileOptions& options) {
                    change_text(static_cast<double>(point.price), static_cast<double>(cheapest.price)),
                    std::string(width, '#')});
   }
+  std::string claim = is_proved ? "No plan lies below a line between two of these"
+                                : "Not proved here: a plan below a line between two of these is possible";
   return fmt::format(
       "{} on {}: what less memory costs, by the search's account of memory (weights, gradients, optimizer state and "
-      "what\nwaits for backward, on the fullest rank). No plan lies below a line between two of these{}.\n\n{}{}",
-      graph.name, user_mesh(options.mesh), front.size() >= kMostFrontPoints ? "; there may be more" : "", table.text(),
+      "what\nwaits for backward, on the fullest rank). {}{}.\n\n{}{}",
+      graph.name, user_mesh(options.mesh), claim, front.size() >= kMostFrontPoints ? "; there may be more" : "",
+      table.text(),
       front.size() > 1 ? "\nTake one: --memory SIZE, of the arena, finds the cheapest plan that fits\n" : "");
 }
 

@@ -5,9 +5,8 @@
 #include <algorithm>
 
 #include "compiler/ops/op_def.h"
-#include "passes/assign_shardings.h"
-#include "passes/build_backward.h"
-#include "passes/infer_types.h"
+#include "passes/fit_memory.h"
+#include "passes/pipeline.h"
 #include "passes/solver/min_marginals.h"
 #include "passes/strategies/search.h"
 #include "passes/strategies/search_problem.h"
@@ -42,17 +41,15 @@ bool does_as(const Graph& placed, const Node& node, const NodeSharding& sharding
   return true;
 }
 
-Graph differentiated(const Graph& graph, const PassContext& context) {
-  return build_backward(infer_types(graph, context), context);
-}
-
 }  // namespace
 
 std::vector<NodeAlternatives> alternatives(const Graph& typed, const CompileOptions& options,
                                            const std::string& layer) {
   DiagnosticSink ignored;
-  PassContext context{options, ignored};
-  Graph placed = assign_shardings(differentiated(typed, context), context);
+  CompileOptions until_placed = options;
+  if (options.memory_limit > 0 && options.strategy == "search") until_placed.chosen = choose_within(typed, options);
+  until_placed.stop_after = "assign-shardings";
+  Graph placed = compile(typed, until_placed, ignored).graph;
   SearchProblem problem(placed, options);
   const SearchSpace& space = problem.space;
   const SearchNetwork& network = problem.network;
@@ -71,7 +68,8 @@ std::vector<NodeAlternatives> alternatives(const Graph& typed, const CompileOpti
     NodeAlternatives item{std::string(op_name(node.op)), {}};
     std::vector<Cost> least;
     for (int norm_way = 0; norm_way < network.num_norm_ways(); ++norm_way) {
-      std::vector<Cost> costs = min_marginals(network.network(kCheapest, norm_way), network.variable_of_node(n));
+      std::vector<Cost> costs =
+          min_marginals(network.network(kCheapest, network.norm_way(norm_way)), network.variable_of_node(n));
       if (costs.empty()) refuse_too_many_choices();
       least.resize(costs.size(), kInfeasible);
       for (size_t i = 0; i < costs.size(); ++i) least[i] = std::min(least[i], costs[i]);
@@ -96,14 +94,15 @@ std::vector<NodeAlternatives> alternatives(const Graph& typed, const CompileOpti
 }
 
 std::vector<FrontPoint> price_memory_front(const Graph& typed, const CompileOptions& options) {
-  DiagnosticSink ignored;
-  PassContext context{options, ignored};
-  Graph graph = differentiated(typed, context);
+  Graph graph = differentiated(typed, options);
   graph.mesh = search_mesh(graph, without_trivial_axes(options.mesh), options);
   SearchProblem problem(graph, options);
   std::vector<FrontPoint> front;
-  for (const SearchSolution& corner : price_memory_front(problem.network, kMostFrontPoints)) {
-    front.push_back({corner.charge.price, corner.charge.memory});
+  auto progress = [&](size_t known) {
+    if (options.progress) options.progress(fmt::format("{} corners of price against memory found", known));
+  };
+  for (const SearchSolution& corner : hull_corners(problem.network, kMostFrontPoints, progress)) {
+    front.push_back({corner.charge.price, corner.charge.memory, corner.is_optimal});
   }
   return front;
 }

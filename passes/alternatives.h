@@ -34,6 +34,8 @@ inline constexpr size_t kMostFrontPoints = 16;
 struct FrontPoint {
   int64_t price = 0;
   int64_t memory = 0;
+  /// No plan lies below the lines to its neighbours; else some may, as bounds were all that could be found.
+  bool is_proved = true;
 };
 std::vector<FrontPoint> price_memory_front(const Graph& graph, const CompileOptions& options);
 

@@ -37,7 +37,7 @@ Graph assign_shardings(Graph graph, const PassContext& context) {
   const StrategyInfo* strategy = find_strategy(context.options.strategy);
   TPC_CHECK(strategy != nullptr, "unknown strategy \"{}\"", context.options.strategy);
   graph.mesh = strategy->refine_mesh(graph, without_trivial_axes(context.options.mesh), context.options);
-  ChosenShardings chosen = strategy->choose(graph, context);
+  ChosenShardings chosen = context.options.chosen ? *context.options.chosen : strategy->choose(graph, context);
   graph.proof = std::move(chosen.proof);
   for (size_t v = 0; v < graph.values.size(); ++v) {
     graph.values[v].kept = std::move(chosen.kept[v]);

@@ -5,16 +5,13 @@
 #include <algorithm>
 #include <optional>
 
+#include "compiler/plan/proof_text.h"
 #include "compiler/plan/report.h"
 #include "compiler/plan/text_table.h"
+#include "passes/strategies/search.h"
 
 namespace tpc {
 namespace {
-
-/// Searches with one limit after the other.
-constexpr int kMaxRounds = 8;
-/// Limits that differ by this part are not told apart.
-constexpr int64_t kCloseEnough = 100;
 
 std::string bytes(int64_t count) { return bytes_text(static_cast<double>(count)); }
 
@@ -42,45 +39,42 @@ std::string bytes(int64_t count) { return bytes_text(static_cast<double>(count))
 
 }  // namespace
 
-CompileResult compile_within(const Graph& graph, const CompileOptions& options, int64_t limit, DiagnosticSink& sink) {
-  DiagnosticSink of_first;
-  CompileResult first = compile(graph, options, of_first);
-  for (const Diagnostic& diagnostic : of_first.diagnostics()) {
-    // Notes are about a plan without the limit.
-    if (diagnostic.severity != Severity::kNote) sink.add(diagnostic);
-  }
-  if (!first.complete || first.plan.arena_bytes <= limit) return first;
-  if (!first.plan.proof) refuse(graph, first.plan, limit, /*is_search=*/false);
-
-  // Limits on the account: the least that gave a plan that is too large, the largest that gave one that fits.
-  int64_t too_large = first.plan.proof->memory;
-  Plan smallest = first.plan;
-  std::optional<CompileResult> best;
-  CompileOptions now = options;
-  int64_t fits = 0;
-  int64_t next = too_large - (first.plan.arena_bytes - limit);
-  for (int round = 0; round < kMaxRounds; ++round) {
-    now.search.memory_limit = std::max<int64_t>(1, next);
-    DiagnosticSink repeated;
-    CompileResult result = compile(graph, now, repeated);
-    int64_t account = result.plan.proof->memory;
-    int64_t excess = result.plan.arena_bytes - limit;
-    bool is_within = account <= now.search.memory_limit;
-    if (result.plan.arena_bytes < smallest.arena_bytes) smallest = result.plan;
-    if (result.plan.arena_bytes <= limit) {
-      bool is_cheaper = !best || result.plan.proof->price <= best->plan.proof->price;
-      if (is_cheaper) best = std::move(result);
-      fits = std::max({fits, account, is_within ? now.search.memory_limit : 0});
-    } else {
-      // The search answers with its smallest plan when nothing is within the limit.
-      if (!is_within && !best) break;
-      too_large = std::min(too_large, is_within ? account : now.search.memory_limit);
+std::shared_ptr<const ChosenShardings> choose_within(const Graph& graph, const CompileOptions& options) {
+  DiagnosticSink ignored;
+  CompileOptions quiet = options;
+  quiet.print_after.clear();
+  quiet.dump_dir.clear();
+  quiet.compare_with_search = false;
+  std::optional<Plan> smallest;
+  std::optional<int64_t> least_price;
+  int num_tried = 0;
+  auto excess = [&](const ChosenShardings& chosen) {
+    quiet.chosen = std::make_shared<ChosenShardings>(chosen);
+    Plan plan = compile(graph, quiet, ignored).plan;
+    ++num_tried;
+    int64_t excess_bytes = plan.arena_bytes - options.memory_limit;
+    if (excess_bytes <= 0) least_price = std::min(least_price.value_or(chosen.proof->price), chosen.proof->price);
+    if (!smallest || plan.arena_bytes < smallest->arena_bytes) smallest = std::move(plan);
+    if (options.progress) {
+      std::string fitting =
+          least_price ? fmt::format("cheapest that fits {}", price_text(*least_price, options.price.is_time()))
+                      : fmt::format("smallest {}", bytes(smallest->arena_bytes));
+      options.progress(fmt::format("fitting {}: {} plans tried, {}", bytes(options.memory_limit), num_tried, fitting));
     }
-    if (best && too_large - fits <= too_large / kCloseEnough) break;
-    next = best ? (fits + too_large) / 2 : account - excess;
-  }
-  if (best) return std::move(*best);
-  refuse(graph, smallest, limit, /*is_search=*/true);
+    return excess_bytes;
+  };
+  std::optional<ChosenShardings> chosen = search_within(differentiated(graph, quiet), {quiet, ignored}, excess);
+  if (!chosen) refuse(graph, *smallest, options.memory_limit, /*is_search=*/true);
+  return std::make_shared<ChosenShardings>(std::move(*chosen));
+}
+
+CompileResult compile_within(const Graph& graph, CompileOptions options, DiagnosticSink& sink) {
+  bool is_search = options.strategy == "search";
+  if (options.memory_limit > 0 && is_search) options.chosen = choose_within(graph, options);
+  CompileResult result = compile(graph, options, sink);
+  bool fits = options.memory_limit == 0 || result.plan.arena_bytes <= options.memory_limit;
+  if (!fits) refuse(graph, result.plan, options.memory_limit, is_search);
+  return result;
 }
 
 }  // namespace tpc

@@ -1,6 +1,8 @@
 /// A pass: a free function from graph to graph.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,10 +26,10 @@ struct SearchOptions {
   bool free_axes = false;
   /// Bytes received (picoseconds, by time) that a byte of memory is worth; 0: memory decides between equals only.
   double memory_price = 0;
-  /// Bytes of a rank by the search's own account; 0: no limit.
-  int64_t memory_limit = 0;
   bool operator==(const SearchOptions&) const = default;
 };
+
+struct ChosenShardings;
 
 struct CompileOptions {
   DeviceMesh mesh;
@@ -36,6 +38,10 @@ struct CompileOptions {
   bool sequence_parallel = false;
   int zero_stage = 0;
   SearchOptions search;
+  /// Bytes that a rank's arena may have (compile_within); 0: no limit.
+  int64_t memory_limit = 0;
+  /// Choices made already: the strategy is not asked again.
+  std::shared_ptr<const ChosenShardings> chosen;
   /// Also ask what strategy search would find; not together with stop_after.
   bool compare_with_search = false;
   /// The links of the cluster, when they are known.
@@ -47,6 +53,8 @@ struct CompileOptions {
   OptimizerSettings optimizer;
   /// The source model, which the plan carries.
   std::string model_json;
+  /// Told where long work is, in a few words; may be empty.
+  std::function<void(const std::string&)> progress;
   std::vector<std::string> print_after;  ///< pass names, or "all"
   std::string stop_after;
   std::string dump_dir;

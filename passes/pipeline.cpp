@@ -71,4 +71,10 @@ CompileResult compile(Graph graph, const CompileOptions& options, DiagnosticSink
   return result;
 }
 
+Graph differentiated(Graph graph, const CompileOptions& options) {
+  DiagnosticSink ignored;
+  PassManager passes(options, ignored);
+  return passes.run("build-backward", passes.run("infer-types", std::move(graph)));
+}
+
 }  // namespace tpc

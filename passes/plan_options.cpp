@@ -71,7 +71,7 @@ std::map<std::string, std::string> plan_options(const CompileOptions& options) {
   if (!search.sub_axes.empty()) texts["sub_axes"] = fmt::format("{}", fmt::join(search.sub_axes, "x"));
   if (search.free_axes) texts["free_axes"] = "true";
   if (search.memory_price > 0) texts["memory_price"] = fmt::format("{}", search.memory_price);
-  if (search.memory_limit > 0) texts["memory_limit"] = std::to_string(search.memory_limit);
+  if (options.memory_limit > 0) texts["memory_limit"] = std::to_string(options.memory_limit);
   if (!options.links.empty()) texts["links"] = links_text(options.links);
   if (options.price.is_time()) texts["objective"] = "time";
   return texts;
@@ -108,7 +108,7 @@ CompileOptions read_plan_options(const std::map<std::string, std::string>& texts
   options.search.free_axes = reader.flag("free_axes");
   options.search.memory_price = reader.number_or("memory_price", 0.0);
   if (!(options.search.memory_price <= 1e6)) reader.fail("memory_price", "a number up to 1000000");
-  options.search.memory_limit = reader.number_or("memory_limit", int64_t{0});
+  options.memory_limit = reader.number_or("memory_limit", int64_t{0});
   if (const std::string* text = reader.find("links")) {
     std::optional<std::vector<AxisLink>> links = parse_links(*text);
     if (!links) reader.fail("links", "axis:bytes a second:seconds of latency, ...");

@@ -38,7 +38,9 @@ std::string proof_text(const Report& report) {
     of_all += fmt::format(" with {} of memory by its account", bytes_text(static_cast<double>(proof.memory_limit)));
   }
   std::string unit = is_time ? "takes less time in collectives" : "receives fewer bytes";
-  if (const std::string* price = option("memory_price")) {
+  // Within a limit plans are told apart by price alone.
+  const std::string* price = option("memory_price");
+  if (price != nullptr && proof.memory_limit == 0) {
     unit = fmt::format("has less of {} + {} x memory", is_time ? "time" : "bytes received", *price);
   }
   std::string searched =

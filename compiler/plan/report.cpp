@@ -19,10 +19,12 @@ size_t position(int index) { return static_cast<size_t>(index); }
 PhiUnit find_phi(const Plan& plan) {
   auto unit_of = [&](int tensor) {
     const PlanTensor& found = plan.tensors[position(tensor)];
-    TensorSharding over_dp = found.sharding;
+    // The batch comes first, and dp splits it: the same unit for all plans of a model on a mesh, however this tensor
+    // lies.
+    TensorSharding over_dp = TensorSharding::replicated(plan.mesh);
     for (size_t axis = 0; axis < plan.mesh.num_axes(); ++axis) {
       bool is_dp = user_axis(plan.mesh.axes()[axis].name) == "dp";
-      if (!is_dp) over_dp.placements[axis] = Placement::replicate();
+      if (is_dp && !found.type.shape.empty()) over_dp.placements[axis] = Placement::shard(0);
     }
     Shape shape = fullest_shape(found.type.shape, over_dp, plan.mesh);
     return PhiUnit{num_elements(shape), shape, found.type.shape, found.name};

@@ -6,6 +6,7 @@
 
 #include "passes/strategies/annotations.h"
 #include "passes/strategies/axis_state.h"
+#include "passes/strategies/limited_search.h"
 #include "passes/strategies/search_problem.h"
 #include "passes/strategies/search_solution.h"
 #include "passes/strategies/sub_axes.h"
@@ -32,7 +33,7 @@ void advise_on_memory(const SearchNetwork& network, const SearchSolution& chosen
   constexpr double kNotableMemory = 0.05;
   // Not worth as long a wait again.
   constexpr int64_t kMostEffort = int64_t{1} << 18;
-  if (options.search.memory_price > 0 || options.search.memory_limit > 0 || chosen.effort > kMostEffort) return;
+  if (options.search.memory_price > 0 || chosen.effort > kMostEffort) return;
   std::optional<SearchSolution> other = solve_quickly(network, kSmallPrice);
   if (!other) return;
   auto part = [](int64_t now, int64_t before) {
@@ -51,6 +52,16 @@ void advise_on_memory(const SearchNetwork& network, const SearchSolution& chosen
        {}});
 }
 
+/// `is_limited`: the bound is of plans with no more memory only.
+ChosenShardings decoded(const SearchNetwork& network, const SearchSolution& solution, const CompileOptions& options,
+                        bool is_limited) {
+  ChosenShardings chosen = network.decode(solution.assignment);
+  chosen.proof = SearchProof{
+      options.price.is_time() ? "time" : "bytes", solution.charge.price,   solution.price_bound, solution.charge.memory,
+      is_limited ? solution.charge.memory : 0,    network.num_decisions(), network.num_choices()};
+  return chosen;
+}
+
 }  // namespace
 
 DeviceMesh search_mesh(const Graph& graph, const DeviceMesh& mesh, const CompileOptions& options) {
@@ -62,18 +73,22 @@ ChosenShardings search_choose(const Graph& graph, const PassContext& context) {
   const CompileOptions& options = context.options;
   check_wishes(graph, context.diagnostics);
   SearchProblem problem(graph, options);
-  const SearchNetwork& network = problem.network;
-  SearchSolution solution = solve_within_memory(network, options.search);
-  advise_on_memory(network, solution, options, context.diagnostics);
-  ChosenShardings chosen = network.decode(solution.assignment);
-  chosen.proof = SearchProof{options.price.is_time() ? "time" : "bytes",
-                             solution.charge.price,
-                             solution.price_bound,
-                             solution.charge.memory,
-                             solution.charge.memory <= options.search.memory_limit ? options.search.memory_limit : 0,
-                             network.num_decisions(),
-                             network.num_choices()};
-  return chosen;
+  SearchSolution solution = solve_cheapest(problem.network, options.search.memory_price);
+  advise_on_memory(problem.network, solution, options, context.diagnostics);
+  return decoded(problem.network, solution, options, /*is_limited=*/false);
+}
+
+std::optional<ChosenShardings> search_within(Graph graph, const PassContext& context, const PlanExcess& excess) {
+  const CompileOptions& options = context.options;
+  graph.mesh = search_mesh(graph, without_trivial_axes(options.mesh), options);
+  check_wishes(graph, context.diagnostics);
+  SearchProblem problem(graph, options);
+  auto excess_of = [&](const SearchSolution& solution) {
+    return excess(decoded(problem.network, solution, options, /*is_limited=*/true));
+  };
+  auto found = solve_within(problem.network, options.search.memory_price, excess_of);
+  if (!found) return std::nullopt;
+  return decoded(problem.network, found->solution, options, found->is_limited);
 }
 
 std::optional<SearchEstimate> best_by_search(Graph graph, const CompileOptions& options) {

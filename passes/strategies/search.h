@@ -4,6 +4,9 @@
 /// shares no code with the solver accepts the certificate before the plan is called optimal.
 #pragma once
 
+#include <functional>
+#include <optional>
+
 #include "passes/strategies/strategy.h"
 
 namespace tpc {
@@ -12,6 +15,13 @@ namespace tpc {
 DeviceMesh search_mesh(const Graph& graph, const DeviceMesh& mesh, const CompileOptions& options);
 
 ChosenShardings search_choose(const Graph& graph, const PassContext& context);
+
+/// Builds a plan; bytes that it is above the limit.
+using PlanExcess = std::function<int64_t(const ChosenShardings&)>;
+
+/// The cheapest choices, of those tried, whose plan fits (solve_within); absent when none does. `graph` is
+/// differentiated; its mesh need not be set.
+std::optional<ChosenShardings> search_within(Graph graph, const PassContext& context, const PlanExcess& excess);
 
 /// What a search would find.
 struct SearchEstimate {

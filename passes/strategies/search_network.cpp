@@ -309,14 +309,25 @@ int SearchNetwork::num_norm_ways() const {
   return ways;
 }
 
-int SearchNetwork::fixed_label(int variable, int norm_way) const {
-  auto at = static_cast<size_t>(variable);
-  return is_norm_sum_[at] ? std::min(norm_way, num_labels_[at] - 1) : -1;
+FixedLabels SearchNetwork::norm_way(int norm_way) const {
+  FixedLabels fixed(num_labels_.size(), -1);
+  for (size_t v = 0; v < fixed.size(); ++v) {
+    if (is_norm_sum_[v]) fixed[v] = std::min(norm_way, num_labels_[v] - 1);
+  }
+  return fixed;
 }
 
-std::vector<int> SearchNetwork::with_norm_way(std::vector<int> assignment, int norm_way) const {
+FixedLabels SearchNetwork::norm_way_of(std::span<const int> assignment) const {
+  FixedLabels fixed(num_labels_.size(), -1);
+  for (size_t v = 0; v < fixed.size(); ++v) {
+    if (is_norm_sum_[v]) fixed[v] = assignment[v];
+  }
+  return fixed;
+}
+
+std::vector<int> with_fixed(std::vector<int> assignment, const FixedLabels& fixed) {
   for (size_t v = 0; v < assignment.size(); ++v) {
-    if (is_norm_sum_[v]) assignment[v] = fixed_label(static_cast<int>(v), norm_way);
+    if (fixed[v] >= 0) assignment[v] = fixed[v];
   }
   return assignment;
 }
@@ -343,7 +354,7 @@ Charge SearchNetwork::find_largest_charge() const {
   return sum;
 }
 
-CostNetwork SearchNetwork::network(ChargeOrder order, int norm_way) const {
+CostNetwork SearchNetwork::network(ChargeOrder order, const FixedLabels& fixed) const {
   Cost most = Cost{order.price_weight} * largest_.price + Cost{order.memory_weight} * largest_.memory;
   int shift = has_secondary(order) ? kPrimaryShift : kSecondaryShift;
   if (most >= (kInfeasible >> shift)) {
@@ -363,12 +374,12 @@ CostNetwork SearchNetwork::network(ChargeOrder order, int norm_way) const {
     return (cost << kSecondaryShift) + charge.collectives;
   };
   CostNetwork network;
-  for (size_t v = 0; v < num_labels_.size(); ++v) network.add_variable(is_norm_sum_[v] ? 1 : num_labels_[v]);
-  // A table with the norm's sums in its scope is cut to their label.
+  for (size_t v = 0; v < num_labels_.size(); ++v) network.add_variable(fixed[v] >= 0 ? 1 : num_labels_[v]);
+  // A table with fixed variables in its scope is cut to their labels.
   std::map<std::vector<int>, int> table_of;
   for (const Factor& factor : factors_) {
     std::vector<int> key{factor.table};
-    for (int variable : factor.scope) key.push_back(fixed_label(variable, norm_way));
+    for (int variable : factor.scope) key.push_back(fixed[static_cast<size_t>(variable)]);
     auto [entry, is_new] = table_of.try_emplace(key, -1);
     if (is_new) {
       const Table& table = tables_[static_cast<size_t>(factor.table)];

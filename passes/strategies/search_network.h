@@ -40,6 +40,11 @@ struct ChargeOrder {
 inline constexpr ChargeOrder kCheapest{1, 0};
 inline constexpr ChargeOrder kSmallest{0, 1};
 
+/// Per variable of a SearchNetwork the label that it must have; -1: any.
+using FixedLabels = std::vector<int>;
+/// The assignment of variables to all their labels that an assignment of network(order, fixed) stands for.
+std::vector<int> with_fixed(std::vector<int> assignment, const FixedLabels& fixed);
+
 /// Variables, one for
 ///   a node     its ways (NodeChoices)
 ///   a leaf     how it lies at rest
@@ -56,11 +61,11 @@ class SearchNetwork {
 
   /// Ways of the gradient norm's sums; 1 when there are none.
   int num_norm_ways() const;
-  /// The network for an order of charges, in which those sums go way `norm_way` (their variables have one label). All
-  /// else is the same for all networks.
-  CostNetwork network(ChargeOrder order, int norm_way = 0) const;
-  /// The assignment of variables to all their labels that an assignment of such a network stands for.
-  std::vector<int> with_norm_way(std::vector<int> assignment, int norm_way) const;
+  /// Those sums go way `norm_way`, or as in `assignment`; all else is free.
+  FixedLabels norm_way(int norm_way) const;
+  FixedLabels norm_way_of(std::span<const int> assignment) const;
+  /// The network for an order of charges, in which variables that are fixed have one label.
+  CostNetwork network(ChargeOrder order, const FixedLabels& fixed) const;
   Charge charge(std::span<const int> assignment) const;
   /// The charge that a cost of network(kCheapest) stands for; of memory, whole units of its digit.
   Charge cheapest_charge(Cost cost) const;
@@ -139,8 +144,6 @@ class SearchNetwork {
   Side kept_side(int tensor, const Side& made, const UseSides& uses, bool is_leaf);
 
   int add_variable(size_t num_labels, bool is_norm_sum = false);
-  /// Label that a variable has in a network: the norm's sums have one of theirs, others (-1) all.
-  int fixed_label(int variable, int norm_way) const;
   int intern(LabelMeaning meaning);
   const LabelMeaning& meaning(const Side& side) const { return meanings_[static_cast<size_t>(side.meaning)]; }
   int tensor_index(ValueId value);

@@ -106,7 +106,7 @@ int64_t price_of(Problem& problem, Graph placed) {
 
 /// The network by bytes alone.
 CostNetwork bytes_only(const SearchNetwork& source) {
-  CostNetwork lexicographic = source.network(kCheapest);
+  CostNetwork lexicographic = source.network(kCheapest, source.norm_way(0));
   CostNetwork network;
   for (int v = 0; v < lexicographic.num_variables(); ++v) network.add_variable(lexicographic.num_labels(v));
   std::vector<int> tables;
@@ -186,7 +186,7 @@ TEST_CASE("search: the same model gives the same plan, byte for byte") {
 TEST_CASE("search: solving with and without reuse of buckets is the same on a real model") {
   Problem problem("gpt2_124m", {{"layers", 3}}, "tp=4");
   SearchNetwork network(problem.graph, *problem.space, MovePrice());
-  CostNetwork costs = network.network(kCheapest);
+  CostNetwork costs = network.network(kCheapest, network.norm_way(0));
   Solution reused = solve(costs);
   Solution anew = solve(costs, {.reuse_buckets = false});
   CHECK(reused.cost == anew.cost);

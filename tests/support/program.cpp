@@ -9,6 +9,7 @@
 
 #include "compiler/core/check.h"
 #include "compiler/frontend/model.h"
+#include "passes/fit_memory.h"
 
 namespace tpc::testing {
 namespace {
@@ -128,7 +129,8 @@ CompileResult compile_text(const std::string& text, const std::string& file, con
   options.search = mesh.search;
   options.optimizer = loaded.optimizer;
   options.model_json = loaded.json;
-  return compile(std::move(loaded.graph), options, sink);
+  options.memory_limit = mesh.memory_limit;
+  return compile_within(loaded.graph, options, sink);
 }
 
 CompileResult compile_model(const std::string& model, const std::map<std::string, int64_t>& dims,

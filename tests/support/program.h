@@ -18,6 +18,7 @@ struct MeshCase {
   int zero_stage = 0;
   std::string strategy = "megatron";
   SearchOptions search = {};
+  int64_t memory_limit = 0;
 };
 
 /// tp 1 to 8, dp, both, sequence-parallel and ZeRO ones.

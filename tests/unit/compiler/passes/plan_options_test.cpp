@@ -14,7 +14,7 @@ TEST_CASE("options that a plan carries ask for the same plan again") {
   options.search.sub_axes = {2, 4};
   options.search.free_axes = true;
   options.search.memory_price = 0.125;
-  options.search.memory_limit = 123456789;
+  options.memory_limit = 123456789;
   options.links = {{"tp", 4.5e11, 3e-6}, {"dp", 5e10, 1e-5}};
   options.price = MovePrice(options.links);
   CompileOptions again = read_plan_options(plan_options(options), "plan.json");

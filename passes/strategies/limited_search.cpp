@@ -1,0 +1,184 @@
+#include "passes/strategies/limited_search.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "passes/solver/pruned_elimination.h"
+
+namespace tpc {
+namespace {
+
+constexpr size_t kMostCorners = 16;
+/// The edge around the limit is cut into this many parts at most, the way from a farther corner into these.
+constexpr size_t kFinestCut = 256;
+constexpr size_t kCoarsestCut = 64;
+/// Parts of the model that are improved one by one, at most.
+constexpr int kMostParts = 32;
+/// Layers that may be unlike both of two plans where one passes into the other.
+constexpr int kFreeLayers = 3;
+/// One part of this many of the price is not worth looking for.
+constexpr int64_t kNotableGain = 2000;
+constexpr int64_t kDeepDecisions = 4000;
+/// Nor is room of one part of this many of the memory worth filling.
+constexpr int64_t kNotableSlack = 50;
+
+class LimitedSearch {
+ public:
+  LimitedSearch(const SearchNetwork& network, const Excess& excess) : network_(network), excess_(excess) {}
+
+  std::optional<SearchSolution> run() {
+    std::vector<SearchSolution> corners = hull_corners(network_, kMostCorners);
+    std::reverse(corners.begin(), corners.end());
+    for (const SearchSolution& corner : corners) note_bound(corner);
+    size_t num_too_large = 0;
+    while (num_too_large < corners.size() && !try_plan(corners[num_too_large])) ++num_too_large;
+    if (num_too_large == corners.size()) return std::nullopt;
+    if (num_too_large > 0) search_between(corners[num_too_large - 1], corners[num_too_large]);
+    // Account and arena differ, so that more of a cheaper corner can fit than of the nearest one.
+    for (size_t i = num_too_large; i-- > 0 && !is_close();) {
+      const SearchSolution base = *best_;
+      if (corners[i].charge.memory > base.charge.memory) fill_edge(corners[i], order_between(corners[i], base), &base);
+    }
+    if (is_notable(corners[0]) && !is_close()) improve_parts();
+    best_->price_bound = std::min(best_->charge.price, price_bound(best_->charge.memory));
+    return std::move(best_);
+  }
+
+ private:
+  enum class Attempt : int { kFits, kNoCheaper, kTooLarge };
+
+  struct Bound {
+    ChargeOrder order;
+    Cost least;  ///< no plan has a lower weighted sum
+  };
+
+  void note_bound(const SearchSolution& optimum) { bounds_.push_back({optimum.order, optimum.weighted_bound}); }
+
+  /// Down to neighbouring corners, of which `small` fits, and along the edge between them.
+  void search_between(SearchSolution cheap, SearchSolution small) {
+    // A bound that is not reached can leave a smaller plan that is cheaper too.
+    while (small.charge.price > cheap.charge.price && small.charge.memory < cheap.charge.memory) {
+      ChargeOrder order = order_between(cheap, small);
+      SearchSolution next = solve_in_order(network_, order);
+      note_bound(next);
+      Cost line = std::min(weighted(cheap.charge, order), weighted(small.charge, order));
+      if (weighted(next.charge, order) >= line) {
+        fill_edge(cheap, order, nullptr);
+        return;
+      }
+      bool fits = try_plan(next);
+      (fits ? small : cheap) = std::move(next);
+    }
+  }
+
+  bool try_plan(const SearchSolution& solution) {
+    int64_t excess = excess_(solution);
+    if (excess > 0) return false;
+    if (!best_ || solution.charge < best_->charge) {
+      best_ = solution;
+      slack_ = -excess;
+    }
+    return true;
+  }
+
+  /// As cheap as its memory allows, by account, and with hardly room for more, in a model so deep that a plan takes
+  /// long to build and what lives within a layer, which account and arena differ by, is little of the whole.
+  bool is_close() const {
+    if (network_.num_decisions() < kDeepDecisions) return false;
+    int64_t gap = best_->charge.price - price_bound(best_->charge.memory);
+    return gap <= best_->charge.price / kNotableGain && slack_ <= best_->charge.memory / kNotableSlack;
+  }
+
+  /// Whether much could be won by a plan as cheap as `cheap`.
+  bool is_notable(const SearchSolution& cheap) const {
+    int64_t gain = best_->charge.price - cheap.charge.price;
+    return gain > best_->charge.price / kNotableGain;
+  }
+
+  /// The least price that a plan with at most `memory` can have.
+  int64_t price_bound(int64_t memory) const {
+    int64_t least = 0;
+    for (const Bound& bound : bounds_) {
+      Cost rest = bound.least - Cost{bound.order.memory_weight} * memory;
+      if (rest <= 0 || bound.order.price_weight == 0) continue;
+      Cost price = (rest + bound.order.price_weight - 1) / bound.order.price_weight;
+      least = std::max(least, static_cast<int64_t>(price));
+    }
+    return least;
+  }
+
+  /// The first decisions as in `cheap`, which is too large, the others solved anew (or as in `small`, when it is given,
+  /// but for some layers between), as many as fit.
+  void fill_edge(const SearchSolution& cheap, ChargeOrder order, const SearchSolution* small) {
+    if (!is_notable(cheap)) return;
+    const FixedLabels norm = network_.norm_way_of(cheap.assignment);
+    std::vector<int> decisions;
+    for (size_t v = 0; v < norm.size(); ++v) {
+      if (norm[v] < 0) decisions.push_back(static_cast<int>(v));
+    }
+    std::stable_sort(decisions.begin(), decisions.end(),
+                     [&](int a, int b) { return network_.layer(a) < network_.layer(b); });
+    size_t low = 0;
+    size_t high = decisions.size();  // the most decisions that fit is in [low, high)
+    size_t step = 1 + decisions.size() / (small == nullptr ? kFinestCut : kCoarsestCut);
+    while (low + step < high) {
+      size_t count = (low + high) / 2;
+      int last_free = network_.layer(decisions[count]) + kFreeLayers;
+      FixedLabels fixed = norm;
+      for (size_t i = 0; i < decisions.size(); ++i) {
+        auto decision = static_cast<size_t>(decisions[i]);
+        if (i < count) fixed[decision] = cheap.assignment[decision];
+        if (i >= count && small != nullptr && network_.layer(decisions[i]) > last_free)
+          fixed[decision] = small->assignment[decision];
+      }
+      (try_fixed(order, fixed) == Attempt::kTooLarge ? high : low) = count;
+    }
+  }
+
+  /// The cheapest for each part of the model in turn, the rest as in the best plan so far.
+  void improve_parts() {
+    int num_layers = 0;
+    for (size_t v = 0; v < best_->assignment.size(); ++v)
+      num_layers = std::max(num_layers, network_.layer(static_cast<int>(v)) + 1);
+    int layers_of_part = 1 + (num_layers - 1) / kMostParts;
+    for (int first = 0; first < num_layers; first += layers_of_part) {
+      FixedLabels fixed = best_->assignment;
+      for (size_t v = 0; v < fixed.size(); ++v) {
+        int layer = network_.layer(static_cast<int>(v));
+        bool is_free = first <= layer && layer < first + layers_of_part + kFreeLayers;
+        if (is_free) fixed[v] = -1;
+      }
+      try_fixed(kCheapest, fixed);
+    }
+  }
+
+  Attempt try_fixed(ChargeOrder order, const FixedLabels& fixed) {
+    Solution solution = solve_exactly(network_.network(order, fixed));
+    if (solution.status != SolveStatus::kOptimal && solution.status != SolveStatus::kBounded) return Attempt::kTooLarge;
+    SearchSolution mixed;
+    mixed.assignment = with_fixed(std::move(solution.assignment), fixed);
+    mixed.charge = network_.charge(mixed.assignment);
+    if (!(mixed.charge < best_->charge)) return Attempt::kNoCheaper;
+    return try_plan(mixed) ? Attempt::kFits : Attempt::kTooLarge;
+  }
+
+  const SearchNetwork& network_;
+  const Excess& excess_;
+  std::vector<Bound> bounds_;
+  std::optional<SearchSolution> best_;
+  int64_t slack_ = 0;  ///< how much below the limit the best is
+};
+
+}  // namespace
+
+std::optional<LimitedSolution> solve_within(const SearchNetwork& network, double memory_price, const Excess& excess) {
+  SearchSolution best = solve_cheapest(network, memory_price);
+  if (excess(best) <= 0) return LimitedSolution{std::move(best), false};
+  std::optional<SearchSolution> limited = LimitedSearch(network, excess).run();
+  if (!limited) return std::nullopt;
+  return LimitedSolution{std::move(*limited), true};
+}
+
+}  // namespace tpc
