@@ -9,50 +9,20 @@
 // as $TMP in output). TPC_UPDATE_GOLDEN=1 rewrites what follows the commands; a run under CI=true refuses to.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
-#include <sys/wait.h>
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "tests/support/shell.h"
+
 namespace tpc::testing {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string read_file(const fs::path& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-struct Ran {
-  std::string output;
-  int exit_code = 0;
-};
-
-Ran run(const std::string& command, const fs::path& scratch) {
-  std::string line = fmt::format("cd '{}' && export PATH='{}/bin':\"$PATH\" TMP='{}' COLUMNS=100 && {{ {}\n}} 2>&1",
-                                 TPC_SOURCE_DIR, TPC_BINARY_DIR, scratch.string(), command);
-  Ran ran;
-  FILE* pipe = popen(line.c_str(), "r");
-  REQUIRE(pipe != nullptr);
-  std::array<char, 4096> buffer{};
-  while (size_t count = fread(buffer.data(), 1, buffer.size(), pipe)) ran.output.append(buffer.data(), count);
-  int status = pclose(pipe);
-  ran.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128;
-  for (size_t at = 0; (at = ran.output.find(scratch.string(), at)) != std::string::npos;) {
-    ran.output.replace(at, scratch.string().size(), "$TMP");
-  }
-  return ran;
-}
 
 /// Runs every command of the transcript; returns it with what was printed.
 std::string replay(const std::string& transcript, const fs::path& scratch) {
@@ -67,7 +37,7 @@ std::string replay(const std::string& transcript, const fs::path& scratch) {
     }
     if (!line.starts_with("$ ")) continue;
     seen_command = true;
-    Ran ran = run(line.substr(2), scratch);
+    Ran ran = run_in_shell(line.substr(2), TPC_SOURCE_DIR, scratch);
     replayed += line + "\n" + ran.output;
     if (!replayed.ends_with("\n")) replayed += "\n";
     if (ran.exit_code != 0) replayed += fmt::format("[exit {}]\n", ran.exit_code);
@@ -85,15 +55,12 @@ void check_folder(const std::string& folder) {
   }
   std::sort(files.begin(), files.end());
   REQUIRE(!files.empty());
-  bool update = std::getenv("TPC_UPDATE_GOLDEN") != nullptr && std::getenv("CI") == nullptr;
   for (const fs::path& file : files) {
     CAPTURE(file.string());
-    fs::path scratch = fs::temp_directory_path() / fmt::format("tpc-golden-{}-{}", file.stem().string(), std::rand());
-    fs::create_directories(scratch);
-    std::string wanted = read_file(file);
-    std::string found = replay(wanted, scratch);
-    fs::remove_all(scratch);
-    if (update) {
+    ScratchFolder scratch(file.stem().string());
+    std::string wanted = read_whole(file);
+    std::string found = replay(wanted, scratch.path());
+    if (updates_golden()) {
       std::ofstream(file) << found;
     } else {
       CHECK(found == wanted);
