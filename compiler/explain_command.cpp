@@ -85,7 +85,7 @@ std::string collectives_text(const Plan& plan, const std::string& layer) {
 
 }  // namespace
 
-std::string run_explain(const ExplainCommand& command, const Tell& progress) {
+std::string run_explain(const ExplainCommand& command) {
   Plan plan = read_plan(read_file(command.plan_path, "a plan file"), command.plan_path);
   require_layer(plan, command);
   if (plan.model_json.empty()) {
@@ -96,19 +96,18 @@ std::string run_explain(const ExplainCommand& command, const Tell& progress) {
   DiagnosticSink sink;
   Model model = parse_model(plan.model_json, command.plan_path, {}, sink);
   options.optimizer = model.optimizer;
-  options.progress = progress;
   ModelWords words(plan);
   std::string text = fmt::format("\"{}\" in {} on {}, strategy {}\n", command.layer, plan.model_name,
                                  user_mesh(plan.mesh), options.strategy);
   text += choice_text(plan, command.layer, words);
   try {
-    text += alternatives_text(alternatives(model.graph, options, command.layer), options.price.is_time());
+    text += alternatives_text(alternatives(model.graph, options, plan, command.layer), options.price.is_time());
+    if (plan.options.count("memory_price") + plan.options.count("memory_limit") > 0) {
+      text += "  (without the plan's price of memory or limit)\n";
+    }
   } catch (const UserError& error) {
     // What was chosen and why collectives are there can be told all the same.
     text += fmt::format("\nOther ways are not priced: {}\n", error.diagnostics().front().message);
-  }
-  if (plan.options.count("memory_price") + plan.options.count("memory_limit") > 0) {
-    text += "  (without the plan's price of memory or limit)\n";
   }
   return text + collectives_text(plan, command.layer);
 }

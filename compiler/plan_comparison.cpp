@@ -102,17 +102,15 @@ std::string comparison_text(const Graph& graph, const CompileOptions& options) {
 }
 
 std::string front_text(const Graph& graph, const CompileOptions& options) {
-  std::vector<FrontPoint> front = price_memory_front(graph, options);
+  Front front = price_memory_front(graph, options);
   bool is_time = options.price.is_time();
-  const FrontPoint& cheapest = front.back();
-  int64_t dearest = front.front().price;
+  const FrontPoint& cheapest = front.points.back();
+  int64_t dearest = front.points.front().price;
   TextTable table("rrrl");
   table.add_row({"memory", is_time ? "time" : "received", "", ""});
   constexpr double kBarWidth = 40;
   std::string last;
-  bool is_proved = true;
-  for (const FrontPoint& point : front) {
-    is_proved = is_proved && point.is_proved;
+  for (const FrontPoint& point : front.points) {
     // Corners that read the same are one to people.
     std::string numbers = bytes(point.memory) + price_text(point.price, is_time);
     if (std::exchange(last, numbers) == numbers) continue;
@@ -122,14 +120,15 @@ std::string front_text(const Graph& graph, const CompileOptions& options) {
                    change_text(static_cast<double>(point.price), static_cast<double>(cheapest.price)),
                    std::string(width, '#')});
   }
-  std::string claim = is_proved ? "No plan lies below a line between two of these"
-                                : "Not proved here: a plan below a line between two of these is possible";
+  std::string claim = "No plan lies below a line between two of these";
+  if (!front.is_complete) claim = "The widest gaps are filled first; there are more corners";
+  if (!front.is_proved) claim = "Not proved here: a plan below a line between two of these is possible";
   return fmt::format(
       "{} on {}: what less memory costs, by the search's account of memory (weights, gradients, optimizer state and "
-      "what\nwaits for backward, on the fullest rank). {}{}.\n\n{}{}",
-      graph.name, user_mesh(options.mesh), claim, front.size() >= kMostFrontPoints ? "; there may be more" : "",
-      table.text(),
-      front.size() > 1 ? "\nTake one: --memory SIZE, of the arena, finds the cheapest plan that fits\n" : "");
+      "what\nwaits for backward, on the fullest rank). {}.\n\n{}{}",
+      graph.name, user_mesh(options.mesh), claim, table.text(),
+      front.points.size() > 1 ? "\nTake one: --memory SIZE, of the arena, looks for the cheapest plan that fits\n"
+                              : "");
 }
 
 std::string search_advice(const CompileResult& result) {

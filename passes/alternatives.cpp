@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "compiler/ops/op_def.h"
-#include "passes/fit_memory.h"
+#include "compiler/plan/plan_classes.h"
 #include "passes/pipeline.h"
 #include "passes/solver/min_marginals.h"
 #include "passes/strategies/search.h"
@@ -33,38 +33,36 @@ std::string way_text(const Graph& graph, const Node& node, const NodeSharding& s
   return text;
 }
 
-bool does_as(const Graph& placed, const Node& node, const NodeSharding& sharding) {
-  if (node.operand_shardings != sharding.operands) return false;
-  for (size_t i = 0; i < node.results.size(); ++i) {
-    if (placed.value(node.results[i]).sharding != sharding.results[i]) return false;
-  }
-  return true;
+/// Whether the layer's step of that op in the plan is given and makes tensors graph so.
+bool does_as(const Plan& plan, const Node& node, const NodeSharding& sharding) {
+  return std::any_of(plan.steps.begin(), plan.steps.end(), [&](const PlanStep& step) {
+    return step.op == node.op && step.layer == node.layer && step.phase == node.phase &&
+           shardings_of(plan, step.operands) == sharding.operands &&
+           shardings_of(plan, step.results) == sharding.results;
+  });
 }
 
 }  // namespace
 
-std::vector<NodeAlternatives> alternatives(const Graph& typed, const CompileOptions& options,
+std::vector<NodeAlternatives> alternatives(const Graph& typed, const CompileOptions& options, const Plan& plan,
                                            const std::string& layer) {
-  DiagnosticSink ignored;
-  CompileOptions until_placed = options;
-  if (options.memory_limit > 0 && options.strategy == "search") until_placed.chosen = choose_within(typed, options);
-  until_placed.stop_after = "assign-shardings";
-  Graph placed = compile(typed, until_placed, ignored).graph;
-  SearchProblem problem(placed, options);
+  Graph graph = differentiated(typed, options);
+  graph.mesh = plan.mesh;
+  SearchProblem problem(graph, options);
   const SearchSpace& space = problem.space;
   const SearchNetwork& network = problem.network;
 
   std::vector<size_t> nodes;
   for (bool wants_heavy : {true, false}) {
-    for (size_t n = 0; n < placed.nodes.size() && (wants_heavy || nodes.empty()); ++n) {
-      const Node& node = placed.nodes[n];
+    for (size_t n = 0; n < graph.nodes.size() && (wants_heavy || nodes.empty()); ++n) {
+      const Node& node = graph.nodes[n];
       bool fits = node.layer == layer && node.phase == Phase::kForward && network.variable_of_node(n) >= 0;
       if (fits && (op_def(node.op).heavy == wants_heavy)) nodes.push_back(n);
     }
   }
   std::vector<NodeAlternatives> result;
   for (size_t n : nodes) {
-    const Node& node = placed.nodes[n];
+    const Node& node = graph.nodes[n];
     NodeAlternatives item{std::string(op_name(node.op)), {}};
     std::vector<Cost> least;
     for (int norm_way = 0; norm_way < network.num_norm_ways(); ++norm_way) {
@@ -76,7 +74,7 @@ std::vector<NodeAlternatives> alternatives(const Graph& typed, const CompileOpti
     }
     const std::vector<NodeSharding>& shardings = space.choices(space.kind(n)).shardings;
     for (size_t i = 0; i < shardings.size() && i < least.size(); ++i) {
-      Alternative way{way_text(placed, node, shardings[i]), does_as(placed, node, shardings[i]), std::nullopt, 0};
+      Alternative way{way_text(graph, node, shardings[i]), does_as(plan, node, shardings[i]), std::nullopt, 0};
       if (least[i] < kInfeasible) {
         Charge charge = network.cheapest_charge(least[i]);
         way.price = charge.price;
@@ -93,17 +91,16 @@ std::vector<NodeAlternatives> alternatives(const Graph& typed, const CompileOpti
   return result;
 }
 
-std::vector<FrontPoint> price_memory_front(const Graph& typed, const CompileOptions& options) {
+Front price_memory_front(const Graph& typed, const CompileOptions& options) {
   Graph graph = differentiated(typed, options);
   graph.mesh = search_mesh(graph, without_trivial_axes(options.mesh), options);
   SearchProblem problem(graph, options);
-  std::vector<FrontPoint> front;
   auto progress = [&](size_t known) {
     if (options.progress) options.progress(fmt::format("{} corners of price against memory found", known));
   };
-  for (const SearchSolution& corner : hull_corners(problem.network, kMostFrontPoints, progress)) {
-    front.push_back({corner.charge.price, corner.charge.memory, corner.is_optimal});
-  }
+  Hull hull = search_hull(problem.network, kMostFrontPoints, progress);
+  Front front{{}, hull.is_complete, hull.is_proved};
+  for (const SearchSolution& corner : hull.corners) front.points.push_back({corner.charge.price, corner.charge.memory});
   return front;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/plan/plan.h"
 #include "passes/pass.h"
 
 namespace tpc {
@@ -25,8 +26,10 @@ struct NodeAlternatives {
 };
 
 /// For the forward nodes of a layer that carry its work (its other forward nodes when none does). `graph` is typed;
-/// `options` ask for a plan of it. Empty when no node of the layer has a choice. UserError when the search refuses.
-std::vector<NodeAlternatives> alternatives(const Graph& graph, const CompileOptions& options, const std::string& layer);
+/// `options` are what `plan` of it was made with. Empty when no node of the layer has a choice. UserError when the
+/// search refuses.
+std::vector<NodeAlternatives> alternatives(const Graph& graph, const CompileOptions& options, const Plan& plan,
+                                           const std::string& layer);
 
 /// The corners of the convex hull of price against memory that the search finds, by increasing memory; at most
 /// kMostFrontPoints.
@@ -34,9 +37,13 @@ inline constexpr size_t kMostFrontPoints = 16;
 struct FrontPoint {
   int64_t price = 0;
   int64_t memory = 0;
-  /// No plan lies below the lines to its neighbours; else some may, as bounds were all that could be found.
+};
+struct Front {
+  std::vector<FrontPoint> points;
+  bool is_complete = true;
+  /// No plan lies below a line between two neighbours; else bounds were all that could be found.
   bool is_proved = true;
 };
-std::vector<FrontPoint> price_memory_front(const Graph& graph, const CompileOptions& options);
+Front price_memory_front(const Graph& graph, const CompileOptions& options);
 
 }  // namespace tpc

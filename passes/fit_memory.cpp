@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "compiler/core/check.h"
 #include "compiler/plan/proof_text.h"
 #include "compiler/plan/report.h"
 #include "compiler/plan/text_table.h"
@@ -40,10 +41,12 @@ std::string bytes(int64_t count) { return bytes_text(static_cast<double>(count))
 }  // namespace
 
 std::shared_ptr<const ChosenShardings> choose_within(const Graph& graph, const CompileOptions& options) {
+  TPC_CHECK(options.memory_limit > 0, "there is no limit on memory");
   DiagnosticSink ignored;
   CompileOptions quiet = options;
   quiet.print_after.clear();
   quiet.dump_dir.clear();
+  quiet.stop_after.clear();
   quiet.compare_with_search = false;
   std::optional<Plan> smallest;
   std::optional<int64_t> least_price;
@@ -59,7 +62,8 @@ std::shared_ptr<const ChosenShardings> choose_within(const Graph& graph, const C
       std::string fitting =
           least_price ? fmt::format("cheapest that fits {}", price_text(*least_price, options.price.is_time()))
                       : fmt::format("smallest {}", bytes(smallest->arena_bytes));
-      options.progress(fmt::format("fitting {}: {} plans tried, {}", bytes(options.memory_limit), num_tried, fitting));
+      options.progress(fmt::format("fitting {}: {} plan{} tried, {}", bytes(options.memory_limit), num_tried,
+                                   num_tried == 1 ? "" : "s", fitting));
     }
     return excess_bytes;
   };

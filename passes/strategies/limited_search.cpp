@@ -1,7 +1,6 @@
 #include "passes/strategies/limited_search.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -18,20 +17,22 @@ constexpr size_t kCoarsestCut = 64;
 constexpr int kMostParts = 32;
 /// Layers that may be unlike both of two plans where one passes into the other.
 constexpr int kFreeLayers = 3;
-/// One part of this many of the price is not worth looking for.
-constexpr int64_t kNotableGain = 2000;
+/// One of so many parts of the price is not worth looking for, nor room of one of so many of the memory worth filling.
+constexpr int64_t kGainParts = 2000;
+constexpr int64_t kSlackParts = 50;
+/// One of so many parts of memory's weight tips the balance.
+constexpr int64_t kTilt = 1000;
+/// Of models from about 30 layers on.
 constexpr int64_t kDeepDecisions = 4000;
-/// Nor is room of one part of this many of the memory worth filling.
-constexpr int64_t kNotableSlack = 50;
 
 class LimitedSearch {
  public:
   LimitedSearch(const SearchNetwork& network, const Excess& excess) : network_(network), excess_(excess) {}
 
   std::optional<SearchSolution> run() {
-    std::vector<SearchSolution> corners = hull_corners(network_, kMostCorners);
+    hull_ = search_hull(network_, kMostCorners);
+    std::vector<SearchSolution> corners = hull_.corners;
     std::reverse(corners.begin(), corners.end());
-    for (const SearchSolution& corner : corners) note_bound(corner);
     size_t num_too_large = 0;
     while (num_too_large < corners.size() && !try_plan(corners[num_too_large])) ++num_too_large;
     if (num_too_large == corners.size()) return std::nullopt;
@@ -39,38 +40,37 @@ class LimitedSearch {
     // Account and arena differ, so that more of a cheaper corner can fit than of the nearest one.
     for (size_t i = num_too_large; i-- > 0 && !is_close();) {
       const SearchSolution base = *best_;
-      if (corners[i].charge.memory > base.charge.memory) fill_edge(corners[i], order_between(corners[i], base), &base);
+      bool is_beyond = corners[i].charge.memory > base.charge.memory && corners[i].charge.price < base.charge.price;
+      if (is_beyond) fill_edge(corners[i], order_between(corners[i], base), &base);
     }
     if (is_notable(corners[0]) && !is_close()) improve_parts();
-    best_->price_bound = std::min(best_->charge.price, price_bound(best_->charge.memory));
+    best_->price_bound = std::min(best_->charge.price, hull_.price_bound(best_->charge.memory));
     return std::move(best_);
   }
 
  private:
-  enum class Attempt : int { kFits, kNoCheaper, kTooLarge };
-
-  struct Bound {
-    ChargeOrder order;
-    Cost least;  ///< no plan has a lower weighted sum
+  enum class Attempt : int {
+    kFits,
+    kNoCheaper,  ///< than the best so far: not built
+    kFails,      ///< too large, or the solver found nothing
   };
-
-  void note_bound(const SearchSolution& optimum) { bounds_.push_back({optimum.order, optimum.weighted_bound}); }
 
   /// Down to neighbouring corners, of which `small` fits, and along the edge between them.
   void search_between(SearchSolution cheap, SearchSolution small) {
-    // A bound that is not reached can leave a smaller plan that is cheaper too.
-    while (small.charge.price > cheap.charge.price && small.charge.memory < cheap.charge.memory) {
+    while (!hull_.is_complete && small.charge.price > cheap.charge.price && small.charge.memory < cheap.charge.memory) {
       ChargeOrder order = order_between(cheap, small);
       SearchSolution next = solve_in_order(network_, order);
-      note_bound(next);
+      hull_.bounds.push_back({order, next.weighted_bound});
       Cost line = std::min(weighted(cheap.charge, order), weighted(small.charge, order));
-      if (weighted(next.charge, order) >= line) {
-        fill_edge(cheap, order, nullptr);
-        return;
-      }
+      if (weighted(next.charge, order) >= line) break;
       bool fits = try_plan(next);
       (fits ? small : cheap) = std::move(next);
     }
+    // Both ends cost the same between them; a little more for memory, and what is solved anew is as in `small`.
+    if (small.charge.price <= cheap.charge.price || small.charge.memory >= cheap.charge.memory) return;
+    ChargeOrder order = order_between(cheap, small);
+    order.memory_weight += 1 + order.memory_weight / kTilt;
+    fill_edge(cheap, order, nullptr);
   }
 
   bool try_plan(const SearchSolution& solution) {
@@ -87,26 +87,14 @@ class LimitedSearch {
   /// long to build and what lives within a layer, which account and arena differ by, is little of the whole.
   bool is_close() const {
     if (network_.num_decisions() < kDeepDecisions) return false;
-    int64_t gap = best_->charge.price - price_bound(best_->charge.memory);
-    return gap <= best_->charge.price / kNotableGain && slack_ <= best_->charge.memory / kNotableSlack;
+    int64_t gap = best_->charge.price - hull_.price_bound(best_->charge.memory);
+    return gap <= best_->charge.price / kGainParts && slack_ <= best_->charge.memory / kSlackParts;
   }
 
   /// Whether much could be won by a plan as cheap as `cheap`.
   bool is_notable(const SearchSolution& cheap) const {
     int64_t gain = best_->charge.price - cheap.charge.price;
-    return gain > best_->charge.price / kNotableGain;
-  }
-
-  /// The least price that a plan with at most `memory` can have.
-  int64_t price_bound(int64_t memory) const {
-    int64_t least = 0;
-    for (const Bound& bound : bounds_) {
-      Cost rest = bound.least - Cost{bound.order.memory_weight} * memory;
-      if (rest <= 0 || bound.order.price_weight == 0) continue;
-      Cost price = (rest + bound.order.price_weight - 1) / bound.order.price_weight;
-      least = std::max(least, static_cast<int64_t>(price));
-    }
-    return least;
+    return gain > best_->charge.price / kGainParts;
   }
 
   /// The first decisions as in `cheap`, which is too large, the others solved anew (or as in `small`, when it is given,
@@ -121,7 +109,7 @@ class LimitedSearch {
     std::stable_sort(decisions.begin(), decisions.end(),
                      [&](int a, int b) { return network_.layer(a) < network_.layer(b); });
     size_t low = 0;
-    size_t high = decisions.size();  // the most decisions that fit is in [low, high)
+    size_t high = decisions.size();
     size_t step = 1 + decisions.size() / (small == nullptr ? kFinestCut : kCoarsestCut);
     while (low + step < high) {
       size_t count = (low + high) / 2;
@@ -133,7 +121,7 @@ class LimitedSearch {
         if (i >= count && small != nullptr && network_.layer(decisions[i]) > last_free)
           fixed[decision] = small->assignment[decision];
       }
-      (try_fixed(order, fixed) == Attempt::kTooLarge ? high : low) = count;
+      (try_fixed(order, fixed) == Attempt::kFails ? high : low) = count;
     }
   }
 
@@ -156,17 +144,17 @@ class LimitedSearch {
 
   Attempt try_fixed(ChargeOrder order, const FixedLabels& fixed) {
     Solution solution = solve_exactly(network_.network(order, fixed));
-    if (solution.status != SolveStatus::kOptimal && solution.status != SolveStatus::kBounded) return Attempt::kTooLarge;
+    if (solution.status != SolveStatus::kOptimal && solution.status != SolveStatus::kBounded) return Attempt::kFails;
     SearchSolution mixed;
     mixed.assignment = with_fixed(std::move(solution.assignment), fixed);
     mixed.charge = network_.charge(mixed.assignment);
     if (!(mixed.charge < best_->charge)) return Attempt::kNoCheaper;
-    return try_plan(mixed) ? Attempt::kFits : Attempt::kTooLarge;
+    return try_plan(mixed) ? Attempt::kFits : Attempt::kFails;
   }
 
   const SearchNetwork& network_;
   const Excess& excess_;
-  std::vector<Bound> bounds_;
+  Hull hull_;
   std::optional<SearchSolution> best_;
   int64_t slack_ = 0;  ///< how much below the limit the best is
 };

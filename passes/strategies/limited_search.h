@@ -16,8 +16,9 @@ using Excess = std::function<int64_t(const SearchSolution&)>;
 ///
 /// Walks along the corners of the convex hull of price against memory to the edge between a corner that is too large
 /// and one that fits; on it, pins the first decisions as in the former and solves the others anew, as many as fit.
-/// Every optimum met on the way bounds what a plan of a given memory can cost: where the best did not fit, price_bound
-/// is of all plans with no more memory, by account, than the one returned has, and is_limited is set.
+/// Every optimum met on the way bounds what a plan of a given memory can cost: where the best did not fit, is_limited
+/// is set, and price_bound is of all plans with no more memory, by account, than the one returned has; a price of
+/// memory is then none of it.
 struct LimitedSolution {
   SearchSolution solution;
   bool is_limited = false;

@@ -11,8 +11,8 @@ namespace {
 /// Of one table; beyond, no solver would come to an end.
 constexpr size_t kMostEntries = size_t{1} << 23;
 
-/// Digits of a cost: primary charge, secondary charge (46 bits), collectives (14 bits). A carry from the collectives is
-/// harmless: it could only decide between plans that differ by less than a byte in 16,384 of them.
+/// Digits of a cost: primary charge, secondary charge (46 bits), collectives (14 bits). A carry from the collectives
+/// could only decide between plans that differ by less than a byte in 16,384 of them.
 constexpr int kSecondaryShift = 14;
 constexpr int kPrimaryShift = 60;
 constexpr int64_t kMostCharge = int64_t{1} << 61;
@@ -332,8 +332,11 @@ std::vector<int> with_fixed(std::vector<int> assignment, const FixedLabels& fixe
   return assignment;
 }
 
-Cost SearchNetwork::primary_charge(Cost cost, ChargeOrder order) {
-  return cost >> (has_secondary(order) ? kPrimaryShift : kSecondaryShift);
+Cost SearchNetwork::primary_charge(Cost cost, ChargeOrder order) const {
+  if (has_secondary(order)) return cost >> kPrimaryShift;
+  // What very many collectives carry is none of the charge.
+  bool carries = largest_.collectives >= (int64_t{1} << kSecondaryShift);
+  return (carries ? cost - largest_.collectives : cost) >> kSecondaryShift;
 }
 
 Charge SearchNetwork::find_largest_charge() const {
@@ -342,6 +345,7 @@ Charge SearchNetwork::find_largest_charge() const {
     for (const Charge& entry : tables_[t].entries) {
       largest[t].price = std::max(largest[t].price, entry.price);
       largest[t].memory = std::max(largest[t].memory, entry.memory);
+      largest[t].collectives = std::max(largest[t].collectives, entry.collectives);
     }
   }
   Charge sum;
@@ -350,6 +354,7 @@ Charge SearchNetwork::find_largest_charge() const {
     // Sums that pass 62 bits are told apart no more.
     sum.price = std::min(sum.price + std::min(entry.price, kMostCharge), kMostCharge);
     sum.memory = std::min(sum.memory + std::min(entry.memory, kMostCharge), kMostCharge);
+    sum.collectives += entry.collectives;
   }
   return sum;
 }

@@ -70,7 +70,7 @@ class SearchNetwork {
   /// The charge that a cost of network(kCheapest) stands for; of memory, whole units of its digit.
   Charge cheapest_charge(Cost cost) const;
   /// price_weight * price + memory_weight * memory of a cost of network(order), rounded down.
-  static Cost primary_charge(Cost cost, ChargeOrder order);
+  Cost primary_charge(Cost cost, ChargeOrder order) const;
   ChosenShardings decode(std::span<const int> assignment) const;
 
   int64_t num_decisions() const { return static_cast<int64_t>(num_labels_.size()); }
@@ -180,7 +180,7 @@ class SearchNetwork {
   std::vector<Table> tables_;
   std::map<std::vector<int>, int> table_index_;
   std::vector<Factor> factors_;
-  Charge largest_;  ///< price and memory that an assignment can have at most
+  Charge largest_;  ///< that an assignment can have at most, each by itself
 };
 
 }  // namespace tpc

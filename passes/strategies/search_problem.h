@@ -14,6 +14,9 @@ struct SearchProblem {
         space(graph, rules, options.search),
         network(graph, require_ways(graph, rules, options.search, space), options.price) {}
 
+  SearchProblem(const SearchProblem&) = delete;
+  SearchProblem& operator=(const SearchProblem&) = delete;
+
   NodeRules rules;
   SearchSpace space;
   SearchNetwork network;

@@ -49,8 +49,7 @@ SearchSolution solve_in_order(const SearchNetwork& source, ChargeOrder order) {
     best.assignment = with_fixed(std::move(solution.assignment), fixed);
   }
   best.charge = source.charge(best.assignment);
-  best.order = order;
-  best.weighted_bound = SearchNetwork::primary_charge(least_bound, order);
+  best.weighted_bound = source.primary_charge(least_bound, order);
   best.price_bound = best.charge.price;
   best.is_optimal = least_bound == least;
   if (!best.is_optimal && order.price_weight > 0) {
@@ -65,6 +64,8 @@ SearchSolution solve_in_order(const SearchNetwork& source, ChargeOrder order) {
 ChargeOrder order_between(const SearchSolution& cheap, const SearchSolution& small) {
   int64_t price = small.charge.price - cheap.charge.price;
   int64_t memory = cheap.charge.memory - small.charge.memory;
+  TPC_CHECK(price > 0 && memory > 0, "no line falls between {} and {} bytes of memory", cheap.charge.memory,
+            small.charge.memory);
   int64_t divisor = std::gcd(price, memory);
   price /= divisor;
   memory /= divisor;
@@ -90,35 +91,63 @@ std::optional<SearchSolution> solve_quickly(const SearchNetwork& network, double
   return result;
 }
 
-std::vector<SearchSolution> hull_corners(const SearchNetwork& network, size_t most,
-                                         const std::function<void(size_t)>& progress) {
-  std::vector<SearchSolution> corners{solve_in_order(network, kSmallest)};
-  SearchSolution cheap = solve_in_order(network, kCheapest);
-  bool is_one = cheap.charge.memory <= corners[0].charge.memory || corners[0].charge.price <= cheap.charge.price;
-  if (is_one) return {cheap};
+Hull search_hull(const SearchNetwork& network, size_t most, const std::function<void(size_t)>& progress) {
+  Hull hull;
+  auto solve = [&](ChargeOrder order) {
+    SearchSolution optimum = solve_in_order(network, order);
+    hull.bounds.push_back({order, optimum.weighted_bound});
+    return optimum;
+  };
+  std::vector<SearchSolution>& corners = hull.corners;
+  corners.push_back(solve(kSmallest));
+  SearchSolution cheap = solve(kCheapest);
+  hull.is_proved = corners[0].is_optimal && cheap.is_optimal;
+  // Where bounds are not reached, either may be better than the other in both.
+  if (corners[0].charge.price <= cheap.charge.price) return hull;
+  if (cheap.charge.memory <= corners[0].charge.memory) corners.clear();
   corners.push_back(std::move(cheap));
-  // Widest gaps first, so that a cut front still shows its shape.
-  std::vector<bool> is_closed{false};
-  while (corners.size() < most) {
+  std::vector<bool> is_closed(corners.size() - 1, false);
+  while (true) {
     if (progress) progress(corners.size());
+    // Widest gaps first, so that a cut front still shows its shape.
     size_t widest = corners.size();
     for (size_t i = 0; i + 1 < corners.size(); ++i) {
       auto gap = [&](size_t at) { return corners[at + 1].charge.memory - corners[at].charge.memory; };
       if (!is_closed[i] && (widest == corners.size() || gap(i) > gap(widest))) widest = i;
     }
     if (widest == corners.size()) break;
-    ChargeOrder order = order_between(corners[widest + 1], corners[widest]);
-    SearchSolution next = solve_in_order(network, order);
-    Cost line = std::min(weighted(corners[widest].charge, order), weighted(corners[widest + 1].charge, order));
-    if (weighted(next.charge, order) >= line) {
+    if (corners.size() == most) {
+      hull.is_complete = false;
+      break;
+    }
+    const SearchSolution& small = corners[widest];
+    const SearchSolution& next_cheap = corners[widest + 1];
+    ChargeOrder order = order_between(next_cheap, small);
+    SearchSolution next = solve(order);
+    Cost line = std::min(weighted(small.charge, order), weighted(next_cheap.charge, order));
+    bool is_between = next_cheap.charge.price < next.charge.price && next.charge.price < small.charge.price &&
+                      small.charge.memory < next.charge.memory && next.charge.memory < next_cheap.charge.memory;
+    if (!is_between || weighted(next.charge, order) >= line) {
       is_closed[widest] = true;
+      hull.is_proved = hull.is_proved && next.weighted_bound >= line;
       continue;
     }
     auto at = static_cast<std::ptrdiff_t>(widest) + 1;
     corners.insert(corners.begin() + at, std::move(next));
     is_closed.insert(is_closed.begin() + at, false);
   }
-  return corners;
+  return hull;
+}
+
+int64_t Hull::price_bound(int64_t memory) const {
+  int64_t least = 0;
+  for (const ChargeBound& bound : bounds) {
+    Cost rest = bound.least - Cost{bound.order.memory_weight} * memory;
+    if (rest <= 0 || bound.order.price_weight == 0) continue;
+    Cost price = (rest + bound.order.price_weight - 1) / bound.order.price_weight;
+    least = std::max(least, static_cast<int64_t>(price));
+  }
+  return least;
 }
 
 }  // namespace tpc

@@ -14,13 +14,12 @@ struct SearchSolution {
   std::vector<int> assignment;
   Charge charge;
   /// No assignment that was asked for has a lower price (with a price of memory: than what the bound on the sum
-  /// leaves).
+  /// leaves). 0 where nothing is known.
   int64_t price_bound = 0;
-  /// What was minimised, and a lower bound on that weighted sum of charges.
-  ChargeOrder order;
+  /// Lower bound on the weighted sum of charges that was minimised; 0 where nothing is known.
   Cost weighted_bound = 0;
   /// No assignment has a lower weighted sum.
-  bool is_optimal = true;
+  bool is_optimal = false;
   /// Of the solver's largest bucket: what another solution of the same network would take.
   int64_t effort = 0;
 };
@@ -44,9 +43,28 @@ ChargeOrder order_between(const SearchSolution& cheap, const SearchSolution& sma
 /// that takes long (more than two axes, mostly).
 std::optional<SearchSolution> solve_quickly(const SearchNetwork& network, double memory_price = 0);
 
-/// The corners of the convex hull of price against memory, by increasing memory; at most `most` of them. `progress`,
-/// unless it is empty, is told how many are known.
-std::vector<SearchSolution> hull_corners(const SearchNetwork& network, size_t most,
-                                         const std::function<void(size_t)>& progress = nullptr);
+/// No assignment has a lower weighted sum of charges than `least`.
+struct ChargeBound {
+  ChargeOrder order;
+  Cost least = 0;
+};
+
+/// The convex hull of price against memory.
+struct Hull {
+  /// By increasing memory.
+  std::vector<SearchSolution> corners;
+  /// Of every optimum met on the way.
+  std::vector<ChargeBound> bounds;
+  /// There are no more corners.
+  bool is_complete = true;
+  /// No assignment lies below a line between two neighbours.
+  bool is_proved = true;
+
+  /// The least price that an assignment with at most `memory` can have.
+  int64_t price_bound(int64_t memory) const;
+};
+
+/// At most `most` corners, at least 2. `progress`, unless it is empty, is told how many are known.
+Hull search_hull(const SearchNetwork& network, size_t most, const std::function<void(size_t)>& progress = nullptr);
 
 }  // namespace tpc

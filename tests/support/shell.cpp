@@ -44,6 +44,7 @@ ScratchFolder::~ScratchFolder() {
 
 std::string read_whole(const fs::path& path) {
   std::ifstream file(path);
+  REQUIRE_MESSAGE(file.good(), path.string());
   std::ostringstream text;
   text << file.rdbuf();
   return text.str();
