@@ -62,8 +62,8 @@ std::string run_shard(const ShardCommand& command, const Tell& warn, const Tell&
   if (command.compares) return comparison_text(model.graph, options);
   if (command.shows_front) return front_text(model.graph, options);
   // Only whole plans that people read end in advice.
-  options.compare_with_search =
-      command.strategy != "search" && command.output_path != "-" && !command.rank && command.stop_after.empty();
+  options.compare_with_search = command.strategy != "search" && command.memory_bytes == 0 &&
+                                command.output_path != "-" && !command.rank && command.stop_after.empty();
   CompileResult result = compile_within(model.graph, options, sink);
   if (!sink.diagnostics().empty()) {
     warn(render_diagnostics(sink.diagnostics(), {{command.model_path, read_file(command.model_path)}}));

@@ -70,7 +70,9 @@ int64_t bytes(const std::string& flag, const std::string& text) {
   }
   double size = parse_number<double>(digits).value_or(0) * unit;
   if (!(size >= 1) || size > 0x1p60) {
-    throw UsageError(kCommand, fmt::format("{} wants a size like 80GiB or 512MB; found \"{}\"", flag, text));
+    throw UsageError(kCommand,
+                     fmt::format("{} wants a size like 80GiB, in B, kB, MB, GB, TB or KiB, MiB, GiB, TiB; found \"{}\"",
+                                 flag, text));
   }
   return static_cast<int64_t>(size);
 }
@@ -118,7 +120,10 @@ void ShardFlags::add_to(CLI::App& app) {
 void ShardFlags::add_search_flags(CLI::App& app) {
   app.add_option("--memory", memory_, "search: the cheapest plan that fits a rank; megatron: refuse what does not fit")
       ->type_name("80GiB");
-  app.add_option("--no-split", no_split_, "search: dimensions that nothing may be split by")->type_name("seq,batch");
+  app.add_option("--no-split", no_split_, "search: dimensions that nothing may be split by")
+      ->type_name("seq,batch")
+      ->expected(1)
+      ->take_all();
   app.add_option("--sub-axes", sub_axes_, "search: split tp in two or more axes (two-dimensional tensor parallelism)")
       ->type_name("2x4");
   app.add_flag("--free-axes", raw_.search.free_axes, "search: dp and tp may both split anything");
@@ -183,12 +188,15 @@ std::map<std::string, int64_t> ShardFlags::dims() const {
 void ShardFlags::read_search(ShardCommand& command) const {
   std::vector<std::string> given;
   if (!no_split_.empty()) {
-    command.search.no_split = split(no_split_, ',');
-    const std::vector<std::string>& names = command.search.no_split;
-    if (std::find(names.begin(), names.end(), "") != names.end()) {
-      throw UsageError(
-          kCommand,
-          fmt::format("--no-split wants names with commas between them, like seq,batch; found \"{}\"", no_split_));
+    std::vector<std::string>& names = command.search.no_split;
+    for (const std::string& list : no_split_) {
+      std::vector<std::string> parts = split(list, ',');
+      if (std::find(parts.begin(), parts.end(), "") != parts.end()) {
+        throw UsageError(
+            kCommand,
+            fmt::format("--no-split wants names with commas between them, like seq,batch; found \"{}\"", list));
+      }
+      names.insert(names.end(), parts.begin(), parts.end());
     }
     given.emplace_back("--no-split");
   }
@@ -232,10 +240,11 @@ void ShardFlags::read_search(ShardCommand& command) const {
                                            fmt::join(given, ", "), given.size() == 1 ? "is a wish" : "are wishes"));
   }
   if (!memory_.empty()) command.memory_bytes = bytes("--memory", memory_);
+  const char* mend = command.strategy.empty() && given.empty() ? "; --strategy megatron keeps to it" : "";
   if (command.strategy.empty()) command.strategy = given.empty() && memory_.empty() ? "megatron" : "search";
   if (command.strategy == "search" && (command.sequence_parallel || command.zero_stage > 0)) {
-    throw UsageError(kCommand, fmt::format("{} is a wish to strategy megatron; the search takes it where it pays",
-                                           command.zero_stage > 0 ? "--zero" : "--sequence-parallel"));
+    throw UsageError(kCommand, fmt::format("{} is a wish to strategy megatron; the search takes it where it pays{}",
+                                           command.zero_stage > 0 ? "--zero" : "--sequence-parallel", mend));
   }
 }
 

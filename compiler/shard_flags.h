@@ -31,7 +31,7 @@ class ShardFlags {
   std::string seq_;
   std::string rank_;
   std::string zero_;
-  std::string no_split_;
+  std::vector<std::string> no_split_;
   std::string sub_axes_;
   std::string memory_;
   std::string memory_price_;

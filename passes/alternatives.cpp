@@ -98,7 +98,8 @@ Front price_memory_front(const Graph& typed, const CompileOptions& options) {
   auto progress = [&](size_t known) {
     if (options.progress) options.progress(fmt::format("{} corners of price against memory found", known));
   };
-  Hull hull = search_hull(problem.network, kMostFrontPoints, progress);
+  Hull hull = search_hull(problem.network, kMostFrontPoints, {}, progress);
+  if (hull.corners.empty()) refuse_too_many_choices();
   Front front{{}, hull.is_complete, hull.is_proved};
   for (const SearchSolution& corner : hull.corners) front.points.push_back({corner.charge.price, corner.charge.memory});
   return front;

@@ -4,6 +4,7 @@
 
 #include "compiler/ops/op_def.h"
 #include "compiler/plan/check_buffers.h"
+#include "compiler/plan/check_proof.h"
 #include "compiler/plan/check_steps.h"
 #include "compiler/plan/plan_issues.h"
 #include "compiler/plan/step_attributes.h"
@@ -211,6 +212,7 @@ void check_plan(const Plan& plan, const std::string& file) {
   check_order(plan, issues);
   issues.throw_if_any();
   check_buffers(plan, issues);
+  check_proof(plan, issues);
   issues.throw_if_any();
 }
 

@@ -17,6 +17,7 @@ namespace tpc {
 ///   order     tensors are written once and before they are read; inputs, parameters and states only by an update,
 ///   once,
 ///             and never read afterwards; outputs are replicated f32 scalars that a step makes, one of them "loss";
+///   proof     its price is what the collectives cost, its bound no more; options name the plan's mesh;
 ///   buffers   offsets aligned to 64 bytes, inside the arena, large enough for the fullest rank; no step overwrites
 ///   what
 ///             a later one reads, except where the op may work in place or only changes the shape.

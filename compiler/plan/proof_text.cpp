@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "compiler/core/text_parts.h"
 #include "compiler/plan/text_table.h"
 
 namespace tpc {
@@ -47,10 +48,20 @@ std::string proof_text(const Report& report) {
       fmt::format("{} choices in {} decisions, made together", grouped(proof.choices), grouped(proof.decisions));
   if (proof.is_optimal()) {
     text += fmt::format("Proved: {}, none {} ({})\n", of_all, unit, searched);
+  } else if (price != nullptr && proof.memory_limit == 0) {
+    // What the bound leaves of the sum is its price and the memory of this plan.
+    double memory = parse_number<double>(*price).value_or(0) * static_cast<double>(proof.memory);
+    double least = static_cast<double>(proof.bound) + memory;
+    double sum = static_cast<double>(proof.price) + memory;
+    text += fmt::format("Within {:.2g} % of the best: {}, none {} by more than that ({})\n",
+                        sum > 0 ? 100 * (1 - least / sum) : 0.0, of_all, unit, searched);
   } else {
     double gap = 100 * (1 - static_cast<double>(proof.bound) / static_cast<double>(proof.price));
-    text += fmt::format("Within {:.2g} % of the best: {}, the cheapest needs {} at least, this one {} ({})\n", gap,
-                        of_all, price_text(proof.bound, is_time), price_text(proof.price, is_time), searched);
+    // Uneven ranks: the sum of every collective's largest receive passes what any one rank receives.
+    bool is_more = !is_time && proof.price != report.step.received_bytes;
+    text += fmt::format("Within {:.2g} % of the best: {}, the cheapest needs {} at least, this one {}{} ({})\n", gap,
+                        of_all, price_text(proof.bound, is_time), price_text(proof.price, is_time),
+                        is_more ? ", each collective at its fullest rank" : "", searched);
   }
   return text;
 }

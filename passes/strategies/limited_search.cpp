@@ -10,6 +10,8 @@ namespace tpc {
 namespace {
 
 constexpr size_t kMostCorners = 16;
+/// When none of those fits.
+constexpr size_t kCornersAtLast = 64;
 /// The edge around the limit is cut into this many parts at most, the way from a farther corner into these.
 constexpr size_t kFinestCut = 256;
 constexpr size_t kCoarsestCut = 64;
@@ -29,21 +31,25 @@ class LimitedSearch {
  public:
   LimitedSearch(const SearchNetwork& network, const Excess& excess) : network_(network), excess_(excess) {}
 
-  std::optional<SearchSolution> run() {
+  std::optional<SearchSolution> run(const std::vector<FixedLabels>& schemes) {
     hull_ = search_hull(network_, kMostCorners);
-    std::vector<SearchSolution> corners = hull_.corners;
-    std::reverse(corners.begin(), corners.end());
-    size_t num_too_large = 0;
-    while (num_too_large < corners.size() && !try_plan(corners[num_too_large])) ++num_too_large;
-    if (num_too_large == corners.size()) return std::nullopt;
-    if (num_too_large > 0) search_between(corners[num_too_large - 1], corners[num_too_large]);
-    // Account and arena differ, so that more of a cheaper corner can fit than of the nearest one.
-    for (size_t i = num_too_large; i-- > 0 && !is_close();) {
-      const SearchSolution base = *best_;
-      bool is_beyond = corners[i].charge.memory > base.charge.memory && corners[i].charge.price < base.charge.price;
-      if (is_beyond) fill_edge(corners[i], order_between(corners[i], base), &base);
+    walk(hull_, {});
+    for (const FixedLabels& scheme : schemes) {
+      if (best_ && is_close()) break;
+      walk(search_hull(network_, kMostCorners, scheme), scheme);
     }
-    if (is_notable(corners[0]) && !is_close()) improve_parts();
+    if (!best_ && !hull_.is_complete) {
+      hull_ = search_hull(network_, kCornersAtLast);
+      walk(hull_, {});
+    }
+    if (!best_) return std::nullopt;
+    // Account and arena differ, so that more of a cheaper corner can fit than of the nearest one.
+    for (const SearchSolution& corner : hull_.corners) {
+      const SearchSolution base = *best_;
+      bool is_beyond = corner.charge.memory > base.charge.memory && corner.charge.price < base.charge.price;
+      if (is_beyond && !is_close()) fill_edge(corner, order_between(corner, base), {}, &base);
+    }
+    if (is_notable(hull_.corners.back()) && !is_close()) improve_parts();
     best_->price_bound = std::min(best_->charge.price, hull_.price_bound(best_->charge.memory));
     return std::move(best_);
   }
@@ -55,22 +61,40 @@ class LimitedSearch {
     kFails,      ///< too large, or the solver found nothing
   };
 
-  /// Down to neighbouring corners, of which `small` fits, and along the edge between them.
-  void search_between(SearchSolution cheap, SearchSolution small) {
-    while (!hull_.is_complete && small.charge.price > cheap.charge.price && small.charge.memory < cheap.charge.memory) {
-      ChargeOrder order = order_between(cheap, small);
-      SearchSolution next = solve_in_order(network_, order);
-      hull_.bounds.push_back({order, next.weighted_bound});
-      Cost line = std::min(weighted(cheap.charge, order), weighted(small.charge, order));
-      if (weighted(next.charge, order) >= line) break;
-      bool fits = try_plan(next);
-      (fits ? small : cheap) = std::move(next);
+  /// From the cheapest corner on until one fits, and along the edge to the one before it. `fixed`: what the hull's
+  /// assignments share.
+  void walk(const Hull& hull, const FixedLabels& fixed) {
+    const SearchSolution* too_large = nullptr;
+    for (size_t i = hull.corners.size(); i-- > 0;) {
+      const SearchSolution& corner = hull.corners[i];
+      if (best_ && !(corner.charge < best_->charge)) return;
+      if (try_plan(corner)) {
+        if (too_large != nullptr) search_between(*too_large, corner, fixed);
+        return;
+      }
+      too_large = &corner;
     }
+  }
+
+  /// Along the edge from `cheap`, which is too large, to `small`, which fits; where not all corners are known, down to
+  /// neighbouring ones first.
+  void search_between(SearchSolution cheap, SearchSolution small, const FixedLabels& fixed) {
+    auto is_edge = [&] { return small.charge.price > cheap.charge.price && small.charge.memory < cheap.charge.memory; };
+    while (is_edge()) {
+      ChargeOrder order = order_between(cheap, small);
+      std::optional<SearchSolution> next = try_in_order(network_, order, fixed);
+      if (!next) break;
+      if (fixed.empty()) hull_.bounds.push_back({order, next->weighted_bound});
+      Cost line = std::min(weighted(cheap.charge, order), weighted(small.charge, order));
+      if (weighted(next->charge, order) >= line) break;
+      bool fits = try_plan(*next);
+      (fits ? small : cheap) = std::move(*next);
+    }
+    if (!is_edge()) return;
     // Both ends cost the same between them; a little more for memory, and what is solved anew is as in `small`.
-    if (small.charge.price <= cheap.charge.price || small.charge.memory >= cheap.charge.memory) return;
     ChargeOrder order = order_between(cheap, small);
     order.memory_weight += 1 + order.memory_weight / kTilt;
-    fill_edge(cheap, order, nullptr);
+    fill_edge(cheap, order, fixed, nullptr);
   }
 
   bool try_plan(const SearchSolution& solution) {
@@ -99,9 +123,11 @@ class LimitedSearch {
 
   /// The first decisions as in `cheap`, which is too large, the others solved anew (or as in `small`, when it is given,
   /// but for some layers between), as many as fit.
-  void fill_edge(const SearchSolution& cheap, ChargeOrder order, const SearchSolution* small) {
+  void fill_edge(const SearchSolution& cheap, ChargeOrder order, const FixedLabels& scheme,
+                 const SearchSolution* small) {
     if (!is_notable(cheap)) return;
-    const FixedLabels norm = network_.norm_way_of(cheap.assignment);
+    FixedLabels norm = network_.norm_way_of(cheap.assignment);
+    if (!scheme.empty()) norm = with_fixed(std::move(norm), scheme);
     std::vector<int> decisions;
     for (size_t v = 0; v < norm.size(); ++v) {
       if (norm[v] < 0) decisions.push_back(static_cast<int>(v));
@@ -161,10 +187,11 @@ class LimitedSearch {
 
 }  // namespace
 
-std::optional<LimitedSolution> solve_within(const SearchNetwork& network, double memory_price, const Excess& excess) {
+std::optional<LimitedSolution> solve_within(const SearchNetwork& network, double memory_price,
+                                            const std::vector<FixedLabels>& schemes, const Excess& excess) {
   SearchSolution best = solve_cheapest(network, memory_price);
   if (excess(best) <= 0) return LimitedSolution{std::move(best), false};
-  std::optional<SearchSolution> limited = LimitedSearch(network, excess).run();
+  std::optional<SearchSolution> limited = LimitedSearch(network, excess).run(schemes);
   if (!limited) return std::nullopt;
   return LimitedSolution{std::move(*limited), true};
 }

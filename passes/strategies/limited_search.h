@@ -23,6 +23,8 @@ struct LimitedSolution {
   SearchSolution solution;
   bool is_limited = false;
 };
-std::optional<LimitedSolution> solve_within(const SearchNetwork& network, double memory_price, const Excess& excess);
+/// `schemes`: labels of known schemes; the same is done among the assignments that have them, which are fewer.
+std::optional<LimitedSolution> solve_within(const SearchNetwork& network, double memory_price,
+                                            const std::vector<FixedLabels>& schemes, const Excess& excess);
 
 }  // namespace tpc

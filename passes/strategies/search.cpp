@@ -6,6 +6,7 @@
 
 #include "passes/strategies/annotations.h"
 #include "passes/strategies/axis_state.h"
+#include "passes/strategies/known_schemes.h"
 #include "passes/strategies/limited_search.h"
 #include "passes/strategies/search_problem.h"
 #include "passes/strategies/search_solution.h"
@@ -86,7 +87,8 @@ std::optional<ChosenShardings> search_within(Graph graph, const PassContext& con
   auto excess_of = [&](const SearchSolution& solution) {
     return excess(decoded(problem.network, solution, options, /*is_limited=*/true));
   };
-  auto found = solve_within(problem.network, options.search.memory_price, excess_of);
+  auto found =
+      solve_within(problem.network, options.search.memory_price, known_schemes(graph, problem, options), excess_of);
   if (!found) return std::nullopt;
   return decoded(problem.network, found->solution, options, found->is_limited);
 }

@@ -80,6 +80,8 @@ class SearchNetwork {
   int layer(int variable) const { return layer_of_variable_[static_cast<size_t>(variable)]; }
   /// -1 when the node has no variable.
   int variable_of_node(size_t node) const { return variable_of_node_[node]; }
+  /// -1 when the value is no leaf, or a leaf without a choice.
+  int variable_of_leaf(ValueId value) const { return variable_of_leaf_[value.position()]; }
 
  private:
   using State = ConversionGraph::State;

@@ -4,11 +4,16 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "compiler/core/check.h"
 
 namespace tpc {
 namespace {
+
+/// Nodes without a way that are looked at.
+constexpr size_t kMostFailing = 8;
 
 /// A name of SearchOptions::no_split, or the pointer of an annotation (all copies of a repeated layer share it).
 struct Wish {
@@ -26,26 +31,28 @@ class WishSets {
     }
   }
 
-  /// Smallest first: one wish, then two, then whatever is left when wishes are dropped one by one. Empty when even no
-  /// wish can be met.
-  std::vector<Wish> smallest_contradiction() const {
-    if (!holds({})) return {};
-    for (const Wish& wish : wishes_) {
-      if (!holds({wish})) return {wish};
+  /// The fewest wishes that leave some node (the first of those that need as few) or leaf without a way, and that node
+  /// (-1: a leaf). No wishes: even without any there is none.
+  struct Contradiction {
+    std::vector<Wish> wishes;
+    int node = -1;
+  };
+  Contradiction smallest_contradiction(const SearchSpace& space) const {
+    Contradiction smallest{wishes_, space.empty_nodes().empty() ? -1 : static_cast<int>(space.empty_nodes().front())};
+    // Copies of a layer contradict themselves alike.
+    std::set<std::pair<int, Phase>> seen;
+    std::vector<int> failing;
+    for (size_t n : space.empty_nodes()) {
+      if (failing.size() == kMostFailing) break;
+      if (seen.emplace(rules_.kind(n), graph_.nodes[n].phase).second) failing.push_back(static_cast<int>(n));
     }
-    constexpr size_t kMostPairs = 12;  // wishes; of more, pairs are not tried
-    for (size_t i = 0; i < wishes_.size() && wishes_.size() <= kMostPairs; ++i) {
-      for (size_t j = i + 1; j < wishes_.size(); ++j) {
-        if (!holds({wishes_[i], wishes_[j]})) return {wishes_[i], wishes_[j]};
-      }
+    if (failing.empty()) failing.push_back(-1);
+    for (int node : failing) {
+      std::vector<Wish> needed = needed_to_fail(node);
+      if (needed.size() < smallest.wishes.size() || node == failing[0]) smallest = {std::move(needed), node};
+      if (smallest.wishes.empty()) break;
     }
-    std::vector<Wish> needed = wishes_;
-    for (size_t i = needed.size(); i > 0; --i) {
-      std::vector<Wish> fewer = needed;
-      fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i) - 1);
-      if (!holds(fewer)) needed = std::move(fewer);
-    }
-    return needed;
+    return smallest;
   }
 
  private:
@@ -56,7 +63,30 @@ class WishSets {
     if (!known) wishes_.push_back(std::move(wish));
   }
 
-  bool holds(const std::vector<Wish>& kept) const {
+  /// A set of wishes that leaves `node` without a way, and no longer does when any of them is dropped: one wish or a
+  /// pair where there is such, else what is left when wishes are dropped one by one.
+  std::vector<Wish> needed_to_fail(int node) const {
+    if (!holds({}, node)) return {};
+    for (const Wish& wish : wishes_) {
+      if (!holds({wish}, node)) return {wish};
+    }
+    constexpr size_t kMostPairs = 12;  // wishes; of more, pairs are not tried
+    for (size_t i = 0; i < wishes_.size() && wishes_.size() <= kMostPairs; ++i) {
+      for (size_t j = i + 1; j < wishes_.size(); ++j) {
+        if (!holds({wishes_[i], wishes_[j]}, node)) return {wishes_[i], wishes_[j]};
+      }
+    }
+    std::vector<Wish> needed = wishes_;
+    for (size_t i = needed.size(); i > 0; --i) {
+      std::vector<Wish> fewer = needed;
+      fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i) - 1);
+      if (!holds(fewer, node)) needed = std::move(fewer);
+    }
+    return needed;
+  }
+
+  /// Node `failing` has a way (-1: every leaf has).
+  bool holds(const std::vector<Wish>& kept, int failing) const {
     Graph graph = graph_;
     SearchOptions options = options_;
     options.no_split.clear();
@@ -71,7 +101,9 @@ class WishSets {
       if (!wish.is_annotation) options.no_split.push_back(wish.text);
     }
     SearchSpace space(graph, rules_, options);
-    return space.empty_nodes().empty() && space.empty_leaves().empty();
+    if (failing < 0) return space.empty_leaves().empty();
+    const std::vector<size_t>& empty = space.empty_nodes();
+    return std::find(empty.begin(), empty.end(), static_cast<size_t>(failing)) == empty.end();
   }
 
   const Graph& graph_;
@@ -106,11 +138,11 @@ std::string too_many_ranks(const Graph& graph, size_t n, const SearchSpace& spac
 const SearchSpace& require_ways(const Graph& graph, const NodeRules& rules, const SearchOptions& options,
                                 const SearchSpace& space) {
   if (space.empty_nodes().empty() && space.empty_leaves().empty()) return space;
-  std::vector<Wish> wishes = WishSets(graph, rules, options).smallest_contradiction();
+  auto [wishes, failing] = WishSets(graph, rules, options).smallest_contradiction(space);
   std::string what;
   SourceLoc loc{graph.source_file, ""};
-  if (!space.empty_nodes().empty()) {
-    size_t n = space.empty_nodes().front();
+  if (failing >= 0) {
+    auto n = static_cast<size_t>(failing);
     const Node& node = graph.nodes[n];
     loc = graph.loc(node);
     std::string who = fmt::format("\"{}\" ({}, {})", node.layer, op_name(node.op), to_string(node.phase));

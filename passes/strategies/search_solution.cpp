@@ -15,6 +15,9 @@ constexpr int64_t kPriceScale = 1000;
 /// Buckets of a search that takes a fraction of a second.
 constexpr int64_t kQuickEntries = int64_t{1} << 22;
 
+/// Least memory, or where that cannot be found, memory that is dear.
+constexpr ChargeOrder kSmallOrders[] = {kSmallest, {1, 1000}, {1, 30}, {1, 1}};
+
 ChargeOrder order_of(double memory_price) {
   if (memory_price == 0) return kCheapest;
   return {kPriceScale, std::llround(memory_price * static_cast<double>(kPriceScale))};
@@ -26,16 +29,17 @@ Cost weighted(const Charge& charge, ChargeOrder order) {
   return Cost{order.price_weight} * charge.price + Cost{order.memory_weight} * charge.memory;
 }
 
-SearchSolution solve_in_order(const SearchNetwork& source, ChargeOrder order) {
+std::optional<SearchSolution> try_in_order(const SearchNetwork& source, ChargeOrder order, const FixedLabels& fixed) {
   SearchSolution best;
   Cost least = kInfeasible;
   Cost least_bound = kInfeasible;
   for (int norm_way = 0; norm_way < source.num_norm_ways(); ++norm_way) {
-    FixedLabels fixed = source.norm_way(norm_way);
-    CostNetwork network = source.network(order, fixed);
+    FixedLabels labels = source.norm_way(norm_way);
+    if (!fixed.empty()) labels = with_fixed(std::move(labels), fixed);
+    CostNetwork network = source.network(order, labels);
     Solution solution = solve_exactly(network);
-    if (solution.status == SolveStatus::kTooLarge) refuse_too_many_choices();
-    TPC_CHECK(solution.status != SolveStatus::kInfeasible, "the search network has no assignment");
+    if (solution.status == SolveStatus::kTooLarge) return std::nullopt;
+    if (solution.status == SolveStatus::kInfeasible) continue;
     Cost bound = solution.cost;
     if (solution.status == SolveStatus::kBounded) {
       bound = solution.statistics.lower_bound;
@@ -46,8 +50,9 @@ SearchSolution solve_in_order(const SearchNetwork& source, ChargeOrder order) {
     best.effort = std::max(best.effort, solution.statistics.largest_bucket);
     if (solution.cost >= least) continue;
     least = solution.cost;
-    best.assignment = with_fixed(std::move(solution.assignment), fixed);
+    best.assignment = with_fixed(std::move(solution.assignment), labels);
   }
+  if (least >= kInfeasible) return std::nullopt;
   best.charge = source.charge(best.assignment);
   best.weighted_bound = source.primary_charge(least_bound, order);
   best.price_bound = best.charge.price;
@@ -78,7 +83,9 @@ ChargeOrder order_between(const SearchSolution& cheap, const SearchSolution& sma
 }
 
 SearchSolution solve_cheapest(const SearchNetwork& network, double memory_price) {
-  return solve_in_order(network, order_of(memory_price));
+  std::optional<SearchSolution> best = try_in_order(network, order_of(memory_price));
+  if (!best) refuse_too_many_choices();
+  return std::move(*best);
 }
 
 std::optional<SearchSolution> solve_quickly(const SearchNetwork& network, double memory_price) {
@@ -91,21 +98,31 @@ std::optional<SearchSolution> solve_quickly(const SearchNetwork& network, double
   return result;
 }
 
-Hull search_hull(const SearchNetwork& network, size_t most, const std::function<void(size_t)>& progress) {
+Hull search_hull(const SearchNetwork& network, size_t most, const FixedLabels& fixed,
+                 const std::function<void(size_t)>& progress) {
   Hull hull;
   auto solve = [&](ChargeOrder order) {
-    SearchSolution optimum = solve_in_order(network, order);
-    hull.bounds.push_back({order, optimum.weighted_bound});
+    std::optional<SearchSolution> optimum = try_in_order(network, order, fixed);
+    if (optimum) hull.bounds.push_back({order, optimum->weighted_bound});
     return optimum;
   };
   std::vector<SearchSolution>& corners = hull.corners;
-  corners.push_back(solve(kSmallest));
-  SearchSolution cheap = solve(kCheapest);
-  hull.is_proved = corners[0].is_optimal && cheap.is_optimal;
+  std::optional<SearchSolution> cheap = solve(kCheapest);
+  if (!cheap) return hull;
+  std::optional<SearchSolution> smallest;
+  for (const ChargeOrder& order : kSmallOrders) {
+    smallest = solve(order);
+    if (smallest) break;
+  }
+  hull.is_complete = hull.bounds.back().order.price_weight == 0;
+  hull.is_proved = cheap->is_optimal && smallest && smallest->is_optimal;
   // Where bounds are not reached, either may be better than the other in both.
-  if (corners[0].charge.price <= cheap.charge.price) return hull;
-  if (cheap.charge.memory <= corners[0].charge.memory) corners.clear();
-  corners.push_back(std::move(cheap));
+  bool is_smaller = smallest && smallest->charge.memory < cheap->charge.memory;
+  if (smallest && (is_smaller || smallest->charge.price < cheap->charge.price)) corners.push_back(std::move(*smallest));
+  if (corners.empty() || cheap->charge.price < corners[0].charge.price) {
+    if (!is_smaller) corners.clear();
+    corners.push_back(std::move(*cheap));
+  }
   std::vector<bool> is_closed(corners.size() - 1, false);
   while (true) {
     if (progress) progress(corners.size());
@@ -123,17 +140,17 @@ Hull search_hull(const SearchNetwork& network, size_t most, const std::function<
     const SearchSolution& small = corners[widest];
     const SearchSolution& next_cheap = corners[widest + 1];
     ChargeOrder order = order_between(next_cheap, small);
-    SearchSolution next = solve(order);
+    std::optional<SearchSolution> next = solve(order);
     Cost line = std::min(weighted(small.charge, order), weighted(next_cheap.charge, order));
-    bool is_between = next_cheap.charge.price < next.charge.price && next.charge.price < small.charge.price &&
-                      small.charge.memory < next.charge.memory && next.charge.memory < next_cheap.charge.memory;
-    if (!is_between || weighted(next.charge, order) >= line) {
+    bool is_between = next && next_cheap.charge.price < next->charge.price && next->charge.price < small.charge.price &&
+                      small.charge.memory < next->charge.memory && next->charge.memory < next_cheap.charge.memory;
+    if (!is_between || weighted(next->charge, order) >= line) {
       is_closed[widest] = true;
-      hull.is_proved = hull.is_proved && next.weighted_bound >= line;
+      hull.is_proved = hull.is_proved && next && next->weighted_bound >= line;
       continue;
     }
     auto at = static_cast<std::ptrdiff_t>(widest) + 1;
-    corners.insert(corners.begin() + at, std::move(next));
+    corners.insert(corners.begin() + at, std::move(*next));
     is_closed.insert(is_closed.begin() + at, false);
   }
   return hull;

@@ -29,8 +29,10 @@ struct SearchSolution {
 /// bound. UserError when the space is too large for any answer.
 SearchSolution solve_cheapest(const SearchNetwork& network, double memory_price);
 
-/// The same under any order of charges.
-SearchSolution solve_in_order(const SearchNetwork& network, ChargeOrder order);
+/// The same under any order of charges, of the assignments with the labels that `fixed` gives (empty: of all). nullopt
+/// where the space is too large for any answer, or has no assignment.
+std::optional<SearchSolution> try_in_order(const SearchNetwork& network, ChargeOrder order,
+                                           const FixedLabels& fixed = {});
 
 /// price_weight * price + memory_weight * memory.
 Cost weighted(const Charge& charge, ChargeOrder order);
@@ -64,7 +66,10 @@ struct Hull {
   int64_t price_bound(int64_t memory) const;
 };
 
-/// At most `most` corners, at least 2. `progress`, unless it is empty, is told how many are known.
-Hull search_hull(const SearchNetwork& network, size_t most, const std::function<void(size_t)>& progress = nullptr);
+/// At most `most` corners, at least 2, of the assignments with the labels that `fixed` gives (empty: of all). Where the
+/// least memory cannot be found, the hull begins at a high price of memory. `progress`, unless it is empty, is told how
+/// many corners are known. No corners: no solver found any.
+Hull search_hull(const SearchNetwork& network, size_t most, const FixedLabels& fixed = {},
+                 const std::function<void(size_t)>& progress = nullptr);
 
 }  // namespace tpc

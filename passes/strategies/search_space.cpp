@@ -39,7 +39,7 @@ bool is_scalar_node(const RuledNode& ruled) {
 void refuse_too_many_choices() {
   throw UserError(SourceLoc{},
                   "the choices of this model on this mesh are too many for an exact search; forbid some splits "
-                  "with --no-split, keep the roles of dp and tp (no --free-axes), or use fewer sub-axes");
+                  "with --no-split, or ask for fewer of them: no --free-axes, fewer --sub-axes");
 }
 
 SearchSpace::SearchSpace(const Graph& graph, const NodeRules& rules, const SearchOptions& options)
@@ -123,9 +123,9 @@ void SearchSpace::find_units() {
   } while (grew);
 }
 
-bool SearchSpace::may_split(ValueId value, size_t dim, size_t axis) const {
+bool SearchSpace::may_split(ValueId value, size_t dim, Role role) const {
   if (classes_.is_forbidden(value, dim)) return false;
-  switch (roles_[axis]) {
+  switch (role) {
     case Role::kFree:
       return true;
     case Role::kData:
@@ -133,19 +133,21 @@ bool SearchSpace::may_split(ValueId value, size_t dim, size_t axis) const {
     case Role::kTensor:
       return !classes_.is_batch(value, dim);
   }
-  TPC_UNREACHABLE("role {}", static_cast<int>(roles_[axis]));
+  TPC_UNREACHABLE("role {}", static_cast<int>(role));
 }
 
-bool SearchSpace::fits_role(const Node& node, const RuledNode& ruled, Strategy strategy, size_t axis) const {
+bool SearchSpace::fits_role(const Node& node, const RuledNode& ruled, Strategy strategy, size_t axis,
+                            bool is_pinned) const {
   if (strategy.kind != Strategy::Kind::kFactor) return true;
+  Role role = is_pinned ? Role::kFree : roles_[axis];
   const Factor& factor = ruled.rule.factors[static_cast<size_t>(strategy.index)];
   for (size_t i = 0; i < node.operands.size(); ++i) {
     const auto& use = factor.operands[i];
-    if (use && !may_split(node.operands[i], static_cast<size_t>(use->dim), axis)) return false;
+    if (use && !may_split(node.operands[i], static_cast<size_t>(use->dim), role)) return false;
   }
   for (size_t i = 0; i < node.results.size(); ++i) {
     const auto& use = factor.results[i];
-    if (use && !may_split(node.results[i], static_cast<size_t>(use->dim), axis)) return false;
+    if (use && !may_split(node.results[i], static_cast<size_t>(use->dim), role)) return false;
   }
   return true;
 }
@@ -154,7 +156,7 @@ std::vector<SearchSpace::Split> SearchSpace::splits(size_t n, size_t axis) const
   const Node& node = graph_.nodes[n];
   std::vector<Split> found;
   for (size_t f = 0; f < rules_[n].rule.factors.size(); ++f) {
-    if (!fits_role(node, rules_[n], Strategy::factor(static_cast<int>(f)), axis)) continue;
+    if (!fits_role(node, rules_[n], Strategy::factor(static_cast<int>(f)), axis, /*is_pinned=*/false)) continue;
     const Factor& factor = rules_[n].rule.factors[f];
     for (size_t i = 0; i < node.operands.size(); ++i) {
       const std::optional<Factor::Use>& use = factor.operands[i];
@@ -175,7 +177,8 @@ std::vector<Strategy> SearchSpace::ways_on_axis(size_t n, size_t axis) const {
   std::vector<Strategy> ways;
   auto offer = [&](Strategy way) {
     if (is_pinned && !agrees_with_annotation(node, ruled.rule, way)) return;
-    if (fits_role(node, ruled, way, axis) && std::find(ways.begin(), ways.end(), way) == ways.end())
+    // A pin comes before the roles of axes, but not before what nothing may be split by.
+    if (fits_role(node, ruled, way, axis, is_pinned) && std::find(ways.begin(), ways.end(), way) == ways.end())
       ways.push_back(way);
   };
   for (Strategy way : all_strategies(ruled.rule)) {
@@ -315,7 +318,7 @@ std::vector<TensorSharding> SearchSpace::make_at_rest(ValueId leaf, const std::v
   for (size_t axis = 0; axis < graph_.mesh.num_axes(); ++axis) {
     std::vector<Placement> ways{Placement::replicate()};
     for (size_t dim = 0; dim < shape.size(); ++dim) {
-      if (!may_split(leaf, dim, axis)) continue;
+      if (!may_split(leaf, dim, roles_[axis])) continue;
       auto along = static_cast<int64_t>(dim);
       ways.push_back(Placement::shard(along));
       for (int64_t unit : units_of(leaf, along)) ways.push_back(Placement::shard(along, unit));

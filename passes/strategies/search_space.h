@@ -70,8 +70,8 @@ class SearchSpace {
   void find_choices();
   void find_leaves();
 
-  bool may_split(ValueId value, size_t dim, size_t axis) const;
-  bool fits_role(const Node& node, const RuledNode& ruled, Strategy strategy, size_t axis) const;
+  bool may_split(ValueId value, size_t dim, Role role) const;
+  bool fits_role(const Node& node, const RuledNode& ruled, Strategy strategy, size_t axis, bool is_pinned) const;
   std::vector<Strategy> ways_on_axis(size_t node, size_t axis) const;
   const std::vector<int64_t>& units_of(ValueId value, int64_t dim) const;
   /// The axis is a sub-axis that must do as the one before it, but for shared heads.

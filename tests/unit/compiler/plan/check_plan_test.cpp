@@ -96,6 +96,7 @@ TEST_CASE("moves change their axes in the way of their kind") {
 TEST_CASE("a gather of an outer axis under a split inner one is refused") {
   Plan plan = sample_plan();
   plan.mesh = DeviceMesh({{"dp", 2}, {"tp", 2}});
+  plan.options["mesh"] = "dp=2,tp=2";
   for (PlanTensor& tensor : plan.tensors) {
     tensor.sharding.placements.insert(tensor.sharding.placements.begin(), Placement::replicate());
   }
