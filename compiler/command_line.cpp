@@ -20,6 +20,7 @@ constexpr const char* kTopHelp = R"(tpc: compiles a model into a plan for tensor
   tpc shard MODEL [--tp N | --mesh dp=2,tp=4] [-o PLAN]   decide how every tensor is split; show or write the plan
   tpc report PLAN [--json | --csv]                        communication, memory and arithmetic of a plan
   tpc explain PLAN LAYER                                  why a layer is split as it is, and what else was possible
+  tpc verify PLAN [--model MODEL]                         prove that a plan computes its model, without running it
   tpc shard --help, tpc report --help, ...                flags and examples
   tpc --version
 
@@ -40,10 +41,18 @@ Examples:
   tpc explain plan.json block0.proj      what was chosen, what else was possible and its cost, and each collective
 )";
 
+constexpr const char* kVerifyExamples = R"(
+Examples:
+  tpc verify plan.json                   against the model that the plan carries
+  tpc verify plan.json --model gpt.json  against another file
+)";
+
 std::string summary_of(const std::string& command) {
   if (command == "shard")
     return "Decides how every tensor of a model is split over the ranks; shows or writes the plan.";
   if (command == "explain") return "Tells why a layer is split as it is, and what the alternatives would cost.";
+  if (command == "verify")
+    return "Proves that on every rank a plan computes its model; names the first step that does not. Nothing is run.";
   return "Tells what a plan costs: communication, memory, arithmetic.";
 }
 
@@ -103,11 +112,11 @@ Command parse_command_line(int argc, const char* const* argv) {
   if (first == "ops" && argc == 2) return TextCommand{ops_page()};
   if (first == "passes" && argc == 2) return TextCommand{passes_page()};
 
-  const std::vector<std::string> commands{"shard", "report", "explain"};
+  const std::vector<std::string> commands{"shard", "report", "explain", "verify"};
   if (std::find(commands.begin(), commands.end(), first) == commands.end()) {
     std::string nearest = nearest_word(first, commands);
     std::string hint =
-        nearest.empty() ? "known are shard, report, explain" : fmt::format("did you mean \"{}\"?", nearest);
+        nearest.empty() ? "known are shard, report, explain, verify" : fmt::format("did you mean \"{}\"?", nearest);
     throw UsageError("tpc", fmt::format("unknown {} \"{}\"; {}", first[0] == '-' ? "flag" : "command", first, hint));
   }
   const std::string command = "tpc " + first;
@@ -116,6 +125,7 @@ Command parse_command_line(int argc, const char* const* argv) {
   ShardFlags shard;
   ReportCommand report;
   ExplainCommand explain;
+  VerifyCommand verify;
   bool json = false;
   bool csv = false;
   if (first == "shard") {
@@ -124,6 +134,11 @@ Command parse_command_line(int argc, const char* const* argv) {
     app.add_option("PLAN", explain.plan_path, "plan file, made by tpc shard -o")->required();
     app.add_option("LAYER", explain.layer, "a layer of the model, by name: block0.proj")->required();
     app.footer(kExplainExamples);
+  } else if (first == "verify") {
+    app.add_option("PLAN", verify.plan_path, "plan file, made by tpc shard -o")->required();
+    app.add_option("--model", verify.model_path, "the model to prove it against (default: the one in the plan)")
+        ->type_name("MODEL");
+    app.footer(kVerifyExamples);
   } else {
     app.add_option("PLAN", report.plan_path, "plan file, made by tpc shard -o")->required();
     app.add_flag("--json", json, "everything, for programs");
@@ -146,6 +161,7 @@ Command parse_command_line(int argc, const char* const* argv) {
   refuse_empty(app, command);
   if (first == "shard") return shard.command();
   if (first == "explain") return explain;
+  if (first == "verify") return verify;
   if (json && csv) throw UsageError(command, "--json and --csv are two forms of one report; use one of them");
   if (json) report.form = ReportCommand::Form::kJson;
   if (csv) report.form = ReportCommand::Form::kCsv;

@@ -59,12 +59,17 @@ struct ExplainCommand {
   std::string layer;
 };
 
+struct VerifyCommand {
+  std::string plan_path;
+  std::string model_path;  ///< "": the model in the plan
+};
+
 /// Text that is wanted instead of work: help, version, a generated page of docs/.
 struct TextCommand {
   std::string text;
 };
 
-using Command = std::variant<ShardCommand, ReportCommand, ExplainCommand, TextCommand>;
+using Command = std::variant<ShardCommand, ReportCommand, ExplainCommand, VerifyCommand, TextCommand>;
 
 /// Throws UsageError: an unknown flag names the nearest, a value out of range the values allowed.
 Command parse_command_line(int argc, const char* const* argv);

@@ -10,8 +10,6 @@ namespace tpc {
 namespace {
 
 constexpr size_t kMostCorners = 16;
-/// When none of those fits.
-constexpr size_t kCornersAtLast = 64;
 /// The edge around the limit is cut into this many parts at most, the way from a farther corner into these.
 constexpr size_t kFinestCut = 256;
 constexpr size_t kCoarsestCut = 64;
@@ -38,10 +36,7 @@ class LimitedSearch {
       if (best_ && is_close()) break;
       walk(search_hull(network_, kMostCorners, scheme), scheme);
     }
-    if (!best_ && !hull_.is_complete) {
-      hull_ = search_hull(network_, kCornersAtLast);
-      walk(hull_, {});
-    }
+    if (!best_ && !hull_.is_complete && hull_.corners.size() > 1) try_small_end(hull_.corners[1], hull_.corners[0]);
     if (!best_) return std::nullopt;
     // Account and arena differ, so that more of a cheaper corner can fit than of the nearest one.
     for (const SearchSolution& corner : hull_.corners) {
@@ -73,6 +68,18 @@ class LimitedSearch {
         return;
       }
       too_large = &corner;
+    }
+  }
+
+  /// The corners between the two that hold least: by account `small` does, and does not fit.
+  void try_small_end(SearchSolution cheap, const SearchSolution& small) {
+    while (small.charge.price > cheap.charge.price && small.charge.memory < cheap.charge.memory) {
+      ChargeOrder order = order_between(cheap, small);
+      std::optional<SearchSolution> next = try_in_order(network_, order);
+      if (!next || weighted(next->charge, order) >= weighted(cheap.charge, order)) return;
+      hull_.bounds.push_back({order, next->weighted_bound});
+      if (try_plan(*next)) return;
+      cheap = std::move(*next);
     }
   }
 

@@ -10,6 +10,7 @@
 #include "compiler/core/check.h"
 #include "compiler/frontend/model.h"
 #include "passes/fit_memory.h"
+#include "tests/support/shell.h"
 
 namespace tpc::testing {
 namespace {
@@ -133,14 +134,19 @@ CompileResult compile_text(const std::string& text, const std::string& file, con
   return compile_within(loaded.graph, options, sink);
 }
 
+std::string model_path(const std::string& model) { return std::string(TPC_SOURCE_DIR) + "/models/" + model + ".json"; }
+
 CompileResult compile_model(const std::string& model, const std::map<std::string, int64_t>& dims,
                             const MeshCase& mesh) {
-  std::string path = std::string(TPC_SOURCE_DIR) + "/models/" + model + ".json";
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  TPC_CHECK(!text.str().empty(), "cannot read {}", path);
-  return compile_text(text.str(), path, dims, mesh);
+  return compile_text(read_whole(model_path(model)), model_path(model), dims, mesh);
+}
+
+Graph model_step(const std::string& model, const std::map<std::string, int64_t>& dims) {
+  DiagnosticSink sink;
+  Model loaded = parse_model(read_whole(model_path(model)), model_path(model), {dims}, sink);
+  CompileOptions options;
+  options.optimizer = loaded.optimizer;
+  return differentiated(std::move(loaded.graph), options);
 }
 
 Training train_reference(const Graph& graph, int steps, bool ignore) {

@@ -33,6 +33,9 @@ std::vector<MeshCase> mesh_cases();
 CompileResult compile_text(const std::string& text, const std::string& file, const std::map<std::string, int64_t>& dims,
                            const MeshCase& mesh);
 /// Compiles models/<model>.json with sizes overridden.
+/// The one-rank step of a model in models/, differentiated: what its plans must compute.
+Graph model_step(const std::string& model, const std::map<std::string, int64_t>& dims);
+
 CompileResult compile_model(const std::string& model, const std::map<std::string, int64_t>& dims, const MeshCase& mesh);
 
 /// Everything a training run leaves behind.

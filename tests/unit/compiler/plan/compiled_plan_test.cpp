@@ -1,7 +1,8 @@
-// What the passes make is sound, reads back as written, and what is edited at random never gets further than a
-// UserError.
+// What the passes make is sound, computes its model, reads back as written, and what is edited at random never gets
+// further than a UserError.
 #include <doctest/doctest.h>
 
+#include <optional>
 #include <random>
 
 #include "compiler/core/diagnostic.h"
@@ -10,6 +11,7 @@
 #include "compiler/plan/plan_view.h"
 #include "compiler/plan/rank_plan.h"
 #include "compiler/plan/report.h"
+#include "compiler/verify/plan_proof.h"
 #include "tests/support/program.h"
 
 namespace tpc {
@@ -21,11 +23,15 @@ Plan compiled(const std::string& model, const testing::MeshCase& mesh) {
   return plan;
 }
 
-void check_read_back(const std::string& model) {
+void check_plans(const std::string& model) {
+  const Graph step = testing::model_step(model, {{"batch", 4}});
+  const verify::ValueNumbers values(step);
   for (const testing::MeshCase& mesh : testing::mesh_cases()) {
     if (mesh.sequence_parallel && model == "mlp") continue;
     CAPTURE(mesh.name);
     Plan plan = compiled(model, mesh);
+    std::optional<verify::Flaw> flaw = verify::find_flaw(values, plan);
+    CHECK_MESSAGE(!flaw, flaw->step << ": " << flaw->message);
     std::string text = write_plan(plan);
     Plan back = read_plan(text, "plan.json");
     CHECK(back == plan);
@@ -37,13 +43,13 @@ void check_read_back(const std::string& model) {
 
 }  // namespace
 
-TEST_CASE("compiled plans of small_gpt are sound and read back as written") { check_read_back("small_gpt"); }
+TEST_CASE("compiled plans of small_gpt are sound, proved and read back as written") { check_plans("small_gpt"); }
 
-TEST_CASE("compiled plans of tiny_gpt are sound and read back as written") { check_read_back("tiny_gpt"); }
+TEST_CASE("compiled plans of tiny_gpt are sound, proved and read back as written") { check_plans("tiny_gpt"); }
 
-TEST_CASE("compiled plans of llama_tiny are sound and read back as written") { check_read_back("llama_tiny"); }
+TEST_CASE("compiled plans of llama_tiny are sound, proved and read back as written") { check_plans("llama_tiny"); }
 
-TEST_CASE("compiled plans of mlp are sound and read back as written") { check_read_back("mlp"); }
+TEST_CASE("compiled plans of mlp are sound, proved and read back as written") { check_plans("mlp"); }
 
 TEST_CASE("a plan edited at random loads soundly or is refused in the user's terms") {
   Plan plan = compiled("llama_tiny", {"", DeviceMesh({{"dp", 2}, {"tp", 4}}), false});

@@ -1,0 +1,29 @@
+/// The static proof that a plan computes its model.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "compiler/plan/plan.h"
+#include "compiler/verify/value_numbers.h"
+
+namespace tpc::verify {
+
+struct Flaw {
+  /// Index into Plan::steps; -1: of the plan as a whole.
+  int step = -1;
+  std::string message;
+};
+
+/// nullopt when it is proved that on every rank every output, gradient and updated weight of a step is the model's,
+/// whole where it must be, and nothing is added up twice or left out. `plan` is sound (check_plan), so that buffers
+/// hold what their tensors are. Nothing is executed; neither the op rules by which plans are made are asked nor what a
+/// plan claims to be partial sums.
+///
+/// For every tensor it is worked out which value of the model it is (ValueNumbers) and along which mesh axes the ranks
+/// hold parts of a sum; ranges follow from the placements, which are the ranks' programs (rank_plan), and are held
+/// against the formulas (OpMeaning). Ranges are compared at every position of the axes that divide them: all ranks are
+/// looked at, none is taken for another.
+std::optional<Flaw> find_flaw(const ValueNumbers& model, const Plan& plan);
+
+}  // namespace tpc::verify
