@@ -7,8 +7,7 @@
 #include "compiler/plan/model_words.h"
 #include "compiler/plan/plan_json.h"
 #include "compiler/plan/text_table.h"
-#include "compiler/verify/plan_proof.h"
-#include "passes/pipeline.h"
+#include "passes/prove_plan.h"
 
 namespace tpc {
 
@@ -23,17 +22,7 @@ std::string run_verify(const VerifyCommand& command) {
   } else {
     throw UserError(SourceLoc{command.plan_path, ""}, "the plan carries no model; name one: --model model.json");
   }
-  CompileOptions options;
-  options.optimizer = model.optimizer;
-  const Graph one_rank = differentiated(std::move(model.graph), options);
-  if (std::optional<verify::Flaw> flaw = verify::find_flaw(verify::ValueNumbers(one_rank), plan)) {
-    if (flaw->step < 0)
-      throw UserError(SourceLoc{command.plan_path, ""}, "the plan is not the model's: " + flaw->message);
-    const PlanStep& step = plan.steps[static_cast<size_t>(flaw->step)];
-    throw UserError(
-        SourceLoc{command.plan_path, fmt::format("/steps/{}", flaw->step)},
-        fmt::format("\"{}\" ({}, {}): {}", step.layer, op_name(step.op), to_string(step.phase), flaw->message));
-  }
+  prove_plan(plan, std::move(model.graph), model.optimizer, command.plan_path);
   int64_t ranks = plan.mesh.world_size();
   return fmt::format(
       "proved: on {} rank{} the {} steps of {} compute every output, gradient and updated weight of the model\n",

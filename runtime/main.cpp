@@ -18,7 +18,9 @@
 #include "compiler/core/diagnostic_renderer.h"
 #include "compiler/core/output_file.h"
 #include "compiler/core/text_parts.h"
+#include "compiler/frontend/model.h"
 #include "compiler/plan/plan_json.h"
+#include "passes/prove_plan.h"
 #include "runtime/cpu/cpu_backend.h"
 #include "runtime/data.h"
 #include "runtime/mapped_file.h"
@@ -46,6 +48,7 @@ Trains the model of a plan, which `tpc shard MODEL -o PLAN` writes.
   --device cpu       where kernels run: cpu, or cuda where the module is installed
   --comm threads     how ranks communicate: as threads of this process
   --timeout S        seconds that a rank is waited for at a collective (default 60)
+  --no-verify        runs a plan that is not proved to compute its model
   --quiet            prints errors only
   --version, --help
 
@@ -70,6 +73,7 @@ struct Options {
   std::string comm = "threads";
   double timeout = 60;
   bool quiet = false;
+  bool no_verify = false;
 };
 
 // A mistake on the command line, as the whole message.
@@ -122,6 +126,7 @@ std::optional<Options> parse_command_line(int argc, char** argv) {
   app.add_option("--comm", options.comm);
   app.add_option("--timeout", options.timeout)->check(number_in<double>(0.001, 1e6));
   app.add_flag("--quiet", options.quiet);
+  app.add_flag("--no-verify", options.no_verify);
   app.add_flag("--version", wants_version);
   app.add_flag("-h,--help", wants_help);
   try {
@@ -219,9 +224,21 @@ std::string read_text(const std::string& file) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+// A plan that does not compute its model must not train it.
+void verify_plan(const Plan& plan, const std::string& file) {
+  if (plan.model_json.empty()) {
+    throw UserError({file, ""},
+                    "the plan carries no model that it could be proved against; --no-verify runs it all the same");
+  }
+  DiagnosticSink sink;
+  Model model = parse_model(plan.model_json, file, {}, sink);
+  prove_plan(plan, std::move(model.graph), model.optimizer, file);
+}
+
 void train(const Options& options, std::map<std::string, std::string>& texts) {
   const std::string& text = texts[options.plan] = read_text(options.plan);
   Plan plan = read_plan(text, options.plan);
+  if (!options.no_verify) verify_plan(plan, options.plan);
   if (options.device == "cuda") throw DeviceError("--device cuda: the CUDA module is not installed; use --device cpu");
   std::unique_ptr<DataSource> data =
       options.data == "fixed" ? fixed_data(plan, options.seed) : file_data(plan, options.data, options.seed);
