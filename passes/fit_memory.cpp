@@ -34,7 +34,7 @@ std::string bytes(int64_t count) { return bytes_text(static_cast<double>(count))
                                   : "--strategy search looks for the cheapest plan that fits";
   throw UserError(loc,
                   fmt::format("no plan was found that fits in {}: the smallest{} needs {} on a rank, {} too much{}; {}",
-                              bytes(limit), is_search ? "" : ", of this strategy,", bytes(smallest.arena_bytes),
+                              bytes(limit), is_search ? " found" : ", of this strategy,", bytes(smallest.arena_bytes),
                               bytes(smallest.arena_bytes - limit), at, way_out));
 }
 

@@ -50,6 +50,13 @@ void check_proof(const Plan& plan, PlanIssues& issues) {
   }
   if (!plan.proof) return;
   const SearchProof& proof = *plan.proof;
+  const std::string* strategy = option("strategy");
+  if (strategy != nullptr && *strategy != "search")
+    issues.add("/proof", fmt::format("only strategy search proves, the plan's is \"{}\"", *strategy));
+  if (proof.memory_limit != 0 && proof.memory_limit < proof.memory) {
+    issues.add("/proof/memory_limit",
+               fmt::format("the plan holds {} by account, found a limit of {}", proof.memory, proof.memory_limit));
+  }
   bool is_time = proof.objective == "time";
   if (!is_time && proof.objective != "bytes") {
     issues.add("/proof/objective", fmt::format("wanted \"bytes\" or \"time\", found \"{}\"", proof.objective));
