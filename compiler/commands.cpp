@@ -64,7 +64,7 @@ std::string run_shard(const ShardCommand& command, const Tell& warn, const Tell&
   // Only whole plans that people read end in advice.
   options.compare_with_search = command.strategy != "search" && command.memory_bytes == 0 &&
                                 command.output_path != "-" && !command.rank && command.stop_after.empty();
-  CompileResult result = compile_within(model.graph, options, sink);
+  CompileResult result = compile_within(std::move(model.graph), options, sink);
   if (!sink.diagnostics().empty()) {
     warn(render_diagnostics(sink.diagnostics(), {{command.model_path, read_file(command.model_path)}}));
   }

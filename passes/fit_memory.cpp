@@ -16,13 +16,13 @@ namespace {
 
 std::string bytes(int64_t count) { return bytes_text(static_cast<double>(count)); }
 
-[[noreturn]] void refuse(const Graph& graph, const Plan& smallest, int64_t limit, bool is_search) {
+[[noreturn]] void refuse(const std::string& file, const Plan& smallest, int64_t limit, bool is_search) {
   Report report = make_report(smallest);
   auto fullest = std::max_element(report.ranks.begin(), report.ranks.end(), [](const RankLoad& a, const RankLoad& b) {
     return a.peak_activation_bytes < b.peak_activation_bytes;
   });
   std::string at;
-  SourceLoc loc{graph.source_file, ""};
+  SourceLoc loc{file, ""};
   if (fullest->peak_step >= 0) {
     const PlanStep& step = smallest.steps[static_cast<size_t>(fullest->peak_step)];
     loc.pointer = step.origin;
@@ -68,16 +68,17 @@ std::shared_ptr<const ChosenShardings> choose_within(const Graph& graph, const C
     return excess_bytes;
   };
   std::optional<ChosenShardings> chosen = search_within(differentiated(graph, quiet), {quiet, ignored}, excess);
-  if (!chosen) refuse(graph, *smallest, options.memory_limit, /*is_search=*/true);
+  if (!chosen) refuse(graph.source_file, *smallest, options.memory_limit, /*is_search=*/true);
   return std::make_shared<ChosenShardings>(std::move(*chosen));
 }
 
-CompileResult compile_within(const Graph& graph, CompileOptions options, DiagnosticSink& sink) {
+CompileResult compile_within(Graph graph, CompileOptions options, DiagnosticSink& sink) {
   bool is_search = options.strategy == "search";
   if (options.memory_limit > 0 && is_search) options.chosen = choose_within(graph, options);
-  CompileResult result = compile(graph, options, sink);
+  const std::string file = graph.source_file;
+  CompileResult result = compile(std::move(graph), options, sink);
   bool fits = options.memory_limit == 0 || result.plan.arena_bytes <= options.memory_limit;
-  if (!fits) refuse(graph, result.plan, options.memory_limit, is_search);
+  if (!fits) refuse(file, result.plan, options.memory_limit, is_search);
   return result;
 }
 

@@ -15,6 +15,6 @@ std::shared_ptr<const ChosenShardings> choose_within(const Graph& graph, const C
 
 /// compile(), but with a plan within options.memory_limit, if there is a limit. A strategy other than search has one
 /// plan, which fits or is refused.
-CompileResult compile_within(const Graph& graph, CompileOptions options, DiagnosticSink& sink);
+CompileResult compile_within(Graph graph, CompileOptions options, DiagnosticSink& sink);
 
 }  // namespace tpc

@@ -131,7 +131,7 @@ CompileResult compile_text(const std::string& text, const std::string& file, con
   options.optimizer = loaded.optimizer;
   options.model_json = loaded.json;
   options.memory_limit = mesh.memory_limit;
-  return compile_within(loaded.graph, options, sink);
+  return compile_within(std::move(loaded.graph), options, sink);
 }
 
 std::string model_path(const std::string& model) { return std::string(TPC_SOURCE_DIR) + "/models/" + model + ".json"; }
