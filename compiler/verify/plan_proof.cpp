@@ -68,13 +68,15 @@ class PlanProof {
   const PlanTensor& tensor(int index) const { return plan_.tensors[static_cast<size_t>(index)]; }
   Held& held(int index) { return held_[static_cast<size_t>(index)]; }
 
-  std::string axes_text(AxisSet axes) const {
+  std::vector<int64_t> list_of(AxisSet axes) const {
     std::vector<int64_t> list;
     for (size_t axis = 0; axis < plan_.mesh.num_axes(); ++axis) {
       if ((axes & axis_bit(static_cast<int>(axis))) != 0) list.push_back(static_cast<int64_t>(axis));
     }
-    return axes_name(plan_.mesh, list);
+    return list;
   }
+
+  std::string axes_text(AxisSet axes) const { return axes_name(plan_.mesh, list_of(axes)); }
 
   void hold_leaves() {
     for (size_t t = 0; t < plan_.tensors.size(); ++t) {
@@ -201,7 +203,7 @@ class PlanProof {
         bool is_maximum = step.attributes.get_string("op") == "max";
         if (whole != 0 && !(is_maximum && from.is_maximum)) {
           fail("reduces \"{}\" over {}, of which every rank holds the same: it would count {} times", name,
-               axes_text(whole), group_size(whole));
+               axes_text(whole), plan_.mesh.group_size(list_of(whole)));
         }
         if (is_maximum != from.is_maximum) {
           fail("takes the {} of \"{}\", which is the {} of the ranks' parts", is_maximum ? "maximum" : "sum", name,
@@ -238,14 +240,6 @@ class PlanProof {
     }
     held(step.results[0]) = to;
     check_claim(step.results[0]);
-  }
-
-  int64_t group_size(AxisSet axes) const {
-    int64_t size = 1;
-    for (size_t axis = 0; axis < plan_.mesh.num_axes(); ++axis) {
-      if ((axes & axis_bit(static_cast<int>(axis))) != 0) size *= plan_.mesh.axis_size(axis);
-    }
-    return size;
   }
 
   void check_update(const PlanStep& step) {

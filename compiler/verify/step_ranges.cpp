@@ -11,6 +11,25 @@ namespace {
 
 std::string text_of(const Interval& range) { return fmt::format("[{}, {})", range.begin, range.end); }
 
+/// Union of the ranges that the ranks along `axes` hold, the other positions as in `at`; absent when it has gaps, or,
+/// with `disjoint`, overlaps.
+std::optional<Interval> joined(const DimCuts& dim, AxisSet axes, const DeviceMesh& mesh, std::span<const int64_t> at,
+                               bool disjoint) {
+  std::vector<int64_t> member(at.begin(), at.end());
+  std::vector<Interval> parts;
+  all_positions(mesh, axes & axes_of(dim), member, [&](std::span<const int64_t> position) {
+    parts.push_back(held(dim, position));
+    return true;
+  });
+  std::sort(parts.begin(), parts.end(), [](const Interval& a, const Interval& b) { return a.begin < b.begin; });
+  Interval all = parts[0];
+  for (size_t i = 1; i < parts.size(); ++i) {
+    if (parts[i].begin > all.end || (disjoint && parts[i].begin != all.end)) return std::nullopt;
+    all.end = std::max(all.end, parts[i].end);
+  }
+  return all;
+}
+
 /// A tensor's dimension with the letter that names it.
 struct Occurrence {
   const PlanTensor* tensor = nullptr;
@@ -120,30 +139,16 @@ class OpRanges {
     const DimCuts& kv = letters_[groups.kv][0].cuts;
     AxisSet within = axes_of(heads) & ~axes_of(kv);
     // They must partition the heads of each rank's group.
-    all_positions(plan_.mesh, axes_of(kv), coordinate_, [&](std::span<const int64_t>) {
-      std::vector<Interval> parts;
-      std::vector<int64_t> member = coordinate_;
-      all_positions(plan_.mesh, within, member, [&](std::span<const int64_t> at) {
-        parts.push_back(held(heads, at));
-        return true;
-      });
-      std::sort(parts.begin(), parts.end(), [](const Interval& a, const Interval& b) { return a.begin < b.begin; });
-      Interval of_kv = held(kv, coordinate_);
-      int64_t end = of_kv.begin * groups.group;
-      for (const Interval& part : parts) {
-        if (part.begin != end) {
-          ranges_.flaw =
-              fmt::format("the ranks that share key and value heads {} with rank {} have query heads {} after {}",
-                          text_of(of_kv), rank(), text_of(part), end);
-          return false;
-        }
-        end = part.end;
+    all_positions(plan_.mesh, axes_of(kv), coordinate_, [&](std::span<const int64_t> at) {
+      Interval of_kv = held(kv, at);
+      std::optional<Interval> all = joined(heads, within, plan_.mesh, at, /*disjoint=*/true);
+      bool fits = all && all->begin == of_kv.begin * groups.group && all->end == of_kv.end * groups.group;
+      if (!fits) {
+        ranges_.flaw = fmt::format(
+            "the ranks that share key and value heads {} with rank {} do not have each of their query heads once",
+            text_of(of_kv), rank());
       }
-      if (end != of_kv.end * groups.group && ranges_.flaw.empty()) {
-        ranges_.flaw = fmt::format("no rank that shares key and value heads {} with rank {} has query heads from {}",
-                                   text_of(of_kv), rank(), end);
-      }
-      return ranges_.flaw.empty();
+      return fits;
     });
     return within;
   }
@@ -208,25 +213,6 @@ class OpRanges {
   std::vector<int64_t> coordinate_;
   StepRanges ranges_;
 };
-
-/// Union of the ranges that the ranks along `axes` hold, the other positions as in `at`; absent when it has gaps, or,
-/// with `disjoint`, overlaps.
-std::optional<Interval> joined(const DimCuts& dim, AxisSet axes, const DeviceMesh& mesh, std::span<const int64_t> at,
-                               bool disjoint) {
-  std::vector<int64_t> member(at.begin(), at.end());
-  std::vector<Interval> parts;
-  all_positions(mesh, axes & axes_of(dim), member, [&](std::span<const int64_t> position) {
-    parts.push_back(held(dim, position));
-    return true;
-  });
-  std::sort(parts.begin(), parts.end(), [](const Interval& a, const Interval& b) { return a.begin < b.begin; });
-  Interval all = parts[0];
-  for (size_t i = 1; i < parts.size(); ++i) {
-    if (parts[i].begin > all.end || (disjoint && parts[i].begin != all.end)) return std::nullopt;
-    all.end = std::max(all.end, parts[i].end);
-  }
-  return all;
-}
 
 }  // namespace
 
