@@ -28,8 +28,7 @@ std::string summary(const Plan& plan, const std::string& path) {
       "{}: {} on {}, {} steps, of them {} collective{}; the fullest rank receives {} a step, each needs {}\n"
       "run it: tprun {}\n",
       path, plan.model_name, where, plan.steps.size(), report.step.collectives, report.step.collectives == 1 ? "" : "s",
-      bytes_text(static_cast<double>(report.step.received_bytes)), bytes_text(static_cast<double>(plan.arena_bytes)),
-      path);
+      bytes_text(report.step.received_bytes), bytes_text(plan.arena_bytes), path);
 }
 
 CompileOptions compile_options(const ShardCommand& command, const Model& model, const Tell& progress) {

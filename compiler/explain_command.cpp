@@ -62,7 +62,7 @@ std::string alternatives_text(const std::vector<NodeAlternatives>& nodes, bool i
       if (!least) least = way.price;
       int64_t more = *way.price - *least;
       table.add_row({way.is_chosen ? "*" : "", way.way, price_text(*way.price, is_time),
-                     more == 0 ? "" : "+" + price_text(more, is_time), bytes_text(static_cast<double>(way.memory))});
+                     more == 0 ? "" : "+" + price_text(more, is_time), bytes_text(way.memory)});
     }
     text += fmt::format("\nWays of {}, each with the cheapest step that has it (* is this plan's):\n{}", node.op,
                         table.text(2));
@@ -77,7 +77,7 @@ std::string collectives_text(const Plan& plan, const std::string& layer) {
     bool is_here = row.layer == layer || plan.steps[static_cast<size_t>(row.step)].layer == layer;
     if (!is_here) continue;
     table.add_row({std::string(to_string(row.phase)), std::string(op_name(row.kind)), row.axis,
-                   phi_text(row.volume_phi), bytes_text(static_cast<double>(row.received_bytes_max)), row.why});
+                   phi_text(row.volume_phi), bytes_text(row.received_bytes_max), row.why});
   }
   if (table.empty()) return "\nNo collective: what it reads arrives as it is wanted, and what it makes is wanted so.\n";
   return "\nCollectives of what it reads and makes:\n" + table.text(2);

@@ -21,8 +21,6 @@ namespace {
 constexpr double kNotablePrice = 0.001;
 constexpr double kNotableMemory = 0.01;
 
-std::string bytes(int64_t count) { return bytes_text(static_cast<double>(count)); }
-
 struct Contender {
   std::string name;
   CompileOptions options;
@@ -83,9 +81,9 @@ std::string comparison_text(const Graph& graph, const CompileOptions& options) {
         first_bytes = received;
         first_memory = plan.arena_bytes;
       }
-      table.add_row({contender.name, bytes(received),
+      table.add_row({contender.name, bytes_text(received),
                      change_text(static_cast<double>(received), static_cast<double>(first_bytes)),
-                     bytes(plan.arena_bytes),
+                     bytes_text(plan.arena_bytes),
                      change_text(static_cast<double>(plan.arena_bytes), static_cast<double>(first_memory)),
                      grouped(report.step.collectives), phi_text(report.step.volume_phi),
                      has_links ? seconds_text(report.step.seconds) : ""});
@@ -112,11 +110,11 @@ std::string front_text(const Graph& graph, const CompileOptions& options) {
   std::string last;
   for (const FrontPoint& point : front.points) {
     // Corners that read the same are one to people.
-    std::string numbers = bytes(point.memory) + price_text(point.price, is_time);
+    std::string numbers = bytes_text(point.memory) + price_text(point.price, is_time);
     if (std::exchange(last, numbers) == numbers) continue;
     auto width = static_cast<size_t>(
         dearest == 0 ? 0.0 : kBarWidth * static_cast<double>(point.price) / static_cast<double>(dearest));
-    table.add_row({bytes(point.memory), price_text(point.price, is_time),
+    table.add_row({bytes_text(point.memory), price_text(point.price, is_time),
                    change_text(static_cast<double>(point.price), static_cast<double>(cheapest.price)),
                    std::string(width, '#')});
   }
@@ -144,7 +142,7 @@ std::string search_advice(const CompileResult& result) {
   auto zero = result.plan.options.find("zero");
   if (zero != result.plan.options.end() && memory_change > kNotableMemory) return "";
   std::string gain = moves_less ? fmt::format("receives {} ({} instead of {})", less_or_more(best.price, result.price),
-                                              bytes(best.price), bytes(result.price))
+                                              bytes_text(best.price), bytes_text(result.price))
                                 : "receives as much";
   std::string held = std::abs(memory_change) < kNotableMemory
                          ? "as much memory"

@@ -14,8 +14,6 @@
 namespace tpc {
 namespace {
 
-std::string bytes(int64_t count) { return bytes_text(static_cast<double>(count)); }
-
 [[noreturn]] void refuse(const std::string& file, const Plan& smallest, int64_t limit, bool is_search) {
   Report report = make_report(smallest);
   auto fullest = std::max_element(report.ranks.begin(), report.ranks.end(), [](const RankLoad& a, const RankLoad& b) {
@@ -27,15 +25,15 @@ std::string bytes(int64_t count) { return bytes_text(static_cast<double>(count))
     const PlanStep& step = smallest.steps[static_cast<size_t>(fullest->peak_step)];
     loc.pointer = step.origin;
     at = fmt::format(", most at \"{}\" ({}, {}): {} beside {} of parameters, optimizer state and inputs", step.layer,
-                     op_name(step.op), to_string(step.phase), bytes(fullest->peak_activation_bytes),
-                     bytes(smallest.persistent_bytes));
+                     op_name(step.op), to_string(step.phase), bytes_text(fullest->peak_activation_bytes),
+                     bytes_text(smallest.persistent_bytes));
   }
   std::string way_out = is_search ? "use more ranks, or a smaller batch or sequence"
                                   : "--strategy search looks for the cheapest plan that fits";
   throw UserError(loc,
                   fmt::format("no plan was found that fits in {}: the smallest{} needs {} on a rank, {} too much{}; {}",
-                              bytes(limit), is_search ? " found" : ", of this strategy,", bytes(smallest.arena_bytes),
-                              bytes(smallest.arena_bytes - limit), at, way_out));
+                              bytes_text(limit), is_search ? " found" : ", of this strategy,",
+                              bytes_text(smallest.arena_bytes), bytes_text(smallest.arena_bytes - limit), at, way_out));
 }
 
 }  // namespace
@@ -61,8 +59,8 @@ std::shared_ptr<const ChosenShardings> choose_within(const Graph& graph, const C
     if (options.progress) {
       std::string fitting =
           least_price ? fmt::format("cheapest that fits {}", price_text(*least_price, options.price.is_time()))
-                      : fmt::format("smallest {}", bytes(smallest->arena_bytes));
-      options.progress(fmt::format("fitting {}: {} plan{} tried, {}", bytes(options.memory_limit), num_tried,
+                      : fmt::format("smallest {}", bytes_text(smallest->arena_bytes));
+      options.progress(fmt::format("fitting {}: {} plan{} tried, {}", bytes_text(options.memory_limit), num_tried,
                                    num_tried == 1 ? "" : "s", fitting));
     }
     return excess_bytes;

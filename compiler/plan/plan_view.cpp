@@ -107,7 +107,7 @@ class PlanView {
       if (is_collective(step.op)) {
         const CollectiveRow& row = report_.collectives[row_of_step_.at(static_cast<int>(i))];
         std::string text = fmt::format("-> {} {}  {}  {}", op_name(row.kind), row.axis, phi_text(row.volume_phi),
-                                       bytes_text(static_cast<double>(row.received_bytes_max)));
+                                       bytes_text(row.received_bytes_max));
         block(row.layer).lines.push_back({{text}, true, relative_to_block(row.why, row.block)});
       } else if (!is_move(step.op) && step.op != OpKind::kOutput && told.insert(step.layer).second) {
         add_layer(step.layer);
@@ -200,7 +200,7 @@ class PlanView {
         std::string times = sum.count == 1 ? "" : fmt::format("{} x ", sum.count);
         std::string text =
             fmt::format("-> {}: {}{} {}  {}  {}", to_string(std::get<0>(key)), times, op_name(std::get<2>(key)),
-                        std::get<1>(key), phi_text(sum.phi), bytes_text(static_cast<double>(sum.bytes)));
+                        std::get<1>(key), phi_text(sum.phi), bytes_text(sum.bytes));
         std::string why = sum.count == 1 ? relative_to_block(sum.first->why, sum.first->block)
                                          : fmt::format("gradients made by {}", fmt::join(sum.layers, ", "));
         here.lines.push_back({{text}, true, why});
@@ -243,11 +243,10 @@ class PlanView {
     if (report_.world_size > 1) {
       text += fmt::format("A step: {} collective{}, {}, {} received by the fullest rank", report_.step.collectives,
                           report_.step.collectives == 1 ? "" : "s", phi_text(report_.step.volume_phi),
-                          bytes_text(static_cast<double>(report_.step.received_bytes)));
+                          bytes_text(report_.step.received_bytes));
       std::string parts;
       for (const VolumeTotal& total : report_.by_phase) {
-        parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", total.name,
-                             bytes_text(static_cast<double>(total.received_bytes)));
+        parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", total.name, bytes_text(total.received_bytes));
       }
       text += (parts.empty() ? "" : " (" + parts + ")") + "\n" + proof_text(report_);
     }
@@ -255,7 +254,7 @@ class PlanView {
     auto fullest = std::max_element(ranks.begin(), ranks.end(), [](const RankLoad& a, const RankLoad& b) {
       return a.parameter_bytes + a.peak_activation_bytes < b.parameter_bytes + b.peak_activation_bytes;
     });
-    auto bytes = [](int64_t count) { return bytes_text(static_cast<double>(count)); };
+    auto bytes = [](int64_t count) { return bytes_text(count); };
     text += fmt::format(
         "A rank: {} parameters, {} gradients, {} optimizer state, {} activations at their peak; arena {}\n",
         bytes(fullest->parameter_bytes), bytes(fullest->gradient_bytes), bytes(fullest->optimizer_state_bytes),

@@ -14,7 +14,7 @@ std::string seconds_text(double seconds) {
 }
 
 std::string price_text(int64_t price, bool is_time) {
-  return is_time ? seconds_text(static_cast<double>(price) * 1e-12) : bytes_text(static_cast<double>(price));
+  return is_time ? seconds_text(static_cast<double>(price) * 1e-12) : bytes_text(price);
 }
 
 std::string proof_text(const Report& report) {
@@ -36,7 +36,7 @@ std::string proof_text(const Report& report) {
   };
   std::string of_all = "of all plans that it may choose from";
   if (proof.memory_limit > 0) {
-    of_all += fmt::format(" with {} of memory by its account", bytes_text(static_cast<double>(proof.memory_limit)));
+    of_all += fmt::format(" with {} of memory by its account", bytes_text(proof.memory_limit));
   }
   std::string unit = is_time ? "takes less time in collectives" : "receives fewer bytes";
   // Within a limit plans are told apart by price alone.

@@ -1,6 +1,7 @@
 /// Aligned columns for the terminal, and numbers as people read them.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -41,6 +42,10 @@ size_t display_width(std::string_view text);
 std::string grouped(int64_t number);
 /// 65536 -> "65.5 kB", 12 -> "12 B": decimal units, three digits.
 std::string bytes_text(double bytes);
+template <std::integral Count>
+std::string bytes_text(Count bytes) {
+  return bytes_text(static_cast<double>(bytes));
+}
 /// 426624 -> "427 k", 124439808 -> "124 M".
 std::string count_text(double count);
 /// 2 -> "2Φ", 0.03125 -> "0.03125Φ"; "0" for nothing, "~0" below half a thousandth.
