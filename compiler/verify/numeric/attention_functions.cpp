@@ -127,8 +127,8 @@ void attention_grad_function(const OpCall& call) {
   }
   require_rank(l, 3);
   walk.require_like_queries(l);
-  for (const FieldTensor* tensor : {&v, static_cast<const FieldTensor*>(&call.results[1]),
-                                    static_cast<const FieldTensor*>(&call.results[2])}) {
+  for (const FieldTensor* tensor :
+       {&v, static_cast<const FieldTensor*>(&call.results[1]), static_cast<const FieldTensor*>(&call.results[2])}) {
     require_rank(*tensor, 4);
     walk.require_like_keys(*tensor);
   }

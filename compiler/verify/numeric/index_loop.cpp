@@ -26,8 +26,8 @@ size_t IndexLoop::follow(const FieldTensor& tensor, const std::string& letters) 
     size_t letter = letters_.find(letters[d]);
     const Interval& needed = ranges_[letter];
     if (needed.begin < held.begin || held.end < needed.end) {
-      throw OpFault{fmt::format("needs [{}, {}) of dimension {} of \"{}\" and has [{}, {})", needed.begin, needed.end, d,
-                                tensor.name, held.begin, held.end)};
+      throw OpFault{fmt::format("needs [{}, {}) of dimension {} of \"{}\" and has [{}, {})", needed.begin, needed.end,
+                                d, tensor.name, held.begin, held.end)};
     }
     first += (needed.begin - held.begin) * strides[d];
     strides_[letter].back() += strides[d];
@@ -78,8 +78,9 @@ void require_same_range(const FieldTensor& a, size_t dim_a, const FieldTensor& b
   const Interval& first = a.region.dims[dim_a];
   const Interval& second = b.region.dims[dim_b];
   if (first == second) return;
-  throw OpFault{fmt::format("has [{}, {}) of dimension {} of \"{}\" and [{}, {}) of dimension {} of \"{}\", which are one",
-                            first.begin, first.end, dim_a, a.name, second.begin, second.end, dim_b, b.name)};
+  throw OpFault{
+      fmt::format("has [{}, {}) of dimension {} of \"{}\" and [{}, {}) of dimension {} of \"{}\", which are one",
+                  first.begin, first.end, dim_a, a.name, second.begin, second.end, dim_b, b.name)};
 }
 
 void require_rank(const FieldTensor& tensor, size_t rank) {

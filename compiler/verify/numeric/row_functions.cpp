@@ -164,8 +164,7 @@ void rms_norm_function(const OpCall& call) {
     ProductSum squares;
     for (int64_t i = 0; i < row_size(x); ++i) squares.add(x.data[at[0] + i], x.data[at[0] + i]);
     Element rstd = inverse(add(eps, squares.value()));
-    for (int64_t i = 0; i < row_size(x); ++i)
-      y.data[at[1] + i] = multiply(multiply(x.data[at[0] + i], rstd), gain[i]);
+    for (int64_t i = 0; i < row_size(x); ++i) y.data[at[1] + i] = multiply(multiply(x.data[at[0] + i], rstd), gain[i]);
     call.results[1].data[at[2]] = rstd;
   });
 }

@@ -44,8 +44,8 @@ void reshape_function(const OpCall& call) {
       int64_t here = rest % x.shape[d - 1];
       rest /= x.shape[d - 1];
       if (here < held.begin || here >= held.end) {
-        throw OpFault{fmt::format("needs index {} of dimension {} of \"{}\" for element {} and has [{}, {})", here, d - 1,
-                                  x.name, element, held.begin, held.end)};
+        throw OpFault{fmt::format("needs index {} of dimension {} of \"{}\" for element {} and has [{}, {})", here,
+                                  d - 1, x.name, element, held.begin, held.end)};
       }
       from += (here - held.begin) * strides[d - 1];
     }

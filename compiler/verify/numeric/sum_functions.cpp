@@ -99,7 +99,8 @@ void sum_squares_function(const OpCall& call) {
   call.results[0].data[0] = sum.value();
 }
 
-/// Of the elements as whole numbers: like the real maximum it does not depend on the order or on how the row is divided.
+/// Of the elements as whole numbers: like the real maximum it does not depend on the order or on how the row is
+/// divided.
 void row_max_function(const OpCall& call) {
   const FieldTensor& x = call.operands[0];
   const FieldTensor& y = call.results[0];

@@ -54,7 +54,9 @@ struct Tokens {
     loop.run([&](const int64_t* at, const int64_t*) { visit(at); });
   }
 
-  int64_t second_stat() const { return stats.region.num_elements() / std::max<int64_t>(1, stats.region.dims[0].size()); }
+  int64_t second_stat() const {
+    return stats.region.num_elements() / std::max<int64_t>(1, stats.region.dims[0].size());
+  }
 
   /// Position of the target in the part of the vocabulary; -1: another rank's, or a label that does not count.
   int64_t held_target(Element target) const {
