@@ -1,6 +1,8 @@
 // Values that a forward pass of other systems added twice, or made of other data than it was given.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "tests/faults/every_rank.h"
 #include "tests/faults/fault_model.h"
 
@@ -34,6 +36,26 @@ constexpr const char* kJoined = R"({"format": "tpc-model", "version": 1, "name":
  {"name": "loss", "op": "mean_squared_error", "input": "turned", "targets": "y"}],
 "loss": "loss", "optimizer": {"type": "sgd", "lr": 0.01}})";
 
+/// The plan with its bias added to each rank's part of the sum, and the sum reduced then.
+Plan with_early_bias(Plan plan) {
+  auto makes = [&](const std::string& name) {
+    return find_steps(plan, [&](const PlanStep& step) {
+      return !step.results.empty() && step.results[0] == find_tensor(plan, name);
+    })[0];
+  };
+  PlanStep& reduce = plan.steps[collectives_of(plan, "down.product")[0]];
+  PlanStep& add = plan.steps[makes("down")];
+  int whole = reduce.results[0], sum = add.results[0];
+  // The two change places: add(part, bias) makes what was the reduced product, and its reduction is the layer's value.
+  std::replace(add.operands.begin(), add.operands.end(), whole, reduce.operands[0]);
+  plan.tensors[static_cast<size_t>(whole)].sharding = tensor_named(plan, "down.product").sharding;
+  add.results = {whole};
+  reduce.operands = {whole};
+  reduce.results = {sum};
+  std::swap(reduce, add);
+  return plan;
+}
+
 }  // namespace
 
 TEST_CASE("B005: the bias of a row-parallel layer is added once") {
@@ -49,6 +71,15 @@ TEST_CASE("B005: the bias of a row-parallel layer is added once") {
       for (size_t i = 0; i < part.values.size(); ++i) CHECK(part.values.f32[i] == static_cast<float>(i % 5 + 1));
     }
   }
+  // A plan that adds it before the sum is refused, for it would add it twice.
+  Plan faulty = with_early_bias(plan_of(model, on("tp=2")));
+  CHECK(refusal(model, faulty) != "");
+  CHECK(proof_flaw(model, faulty).find("\"down.bias\"") != std::string::npos);
+  EveryRank run(faulty);
+  run.set_tensor("down.bias", filled({DType::kF32, {5}}, [](int64_t i) { return static_cast<float>(i + 1); }));
+  run.keep("down");
+  run.train_step(fixed_batch(faulty));
+  CHECK(run.parts("down")[0].values.f32[3] == 8.0F);
 }
 
 TEST_CASE("B032: the ranks of a tensor-parallel group work on one batch") {

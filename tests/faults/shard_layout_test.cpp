@@ -92,6 +92,8 @@ TEST_CASE("B034: each part of a fused weight is split by itself, uneven heads to
     CAPTURE(mesh.name);
     CHECK(difference_from_one_rank(fused, mesh) == "");
   }
+  // What is cut into unequal parts is held whole, so that a part's slice is never across ranks.
+  CHECK(tensor_named(plan_of(fused, on("tp=2")), "qkv.weight").sharding.is_replicated());
   // gate | up is [2, ffn, hidden] and q | k | v [3, heads, head_dim, hidden]: a rank's part has some rows of each.
   Plan plan = plan_of(fused, on("tp=2"));
   CHECK(tensor_named(plan, "gate_up.weight").sharding.placements[0].is_shard_of(1));
