@@ -148,6 +148,25 @@ TEST_CASE("B003: replicated query and key norms stay the same bits on all ranks"
   }
 }
 
+TEST_CASE("B003: whatever the model and the mesh, replicas stay the same bits") {
+  std::map<std::string, int64_t> gpt = kSmall, llama = kSmall;
+  gpt["heads"] = 8;
+  llama["head_dim"] = 4;
+  const std::pair<const char*, std::map<std::string, int64_t>> models[] = {
+      {"small_gpt", gpt}, {"tiny_gpt", gpt}, {"llama_tiny", llama}, {"mlp", {{"batch", 6}}}};
+  for (const auto& [name, dims] : models) {
+    FaultModel model = shipped(name, dims);
+    for (const MeshCase& mesh : megatron_cases()) {
+      CAPTURE(std::string(name));
+      CAPTURE(mesh.name);
+      EveryRank run(plan_of(model, mesh));
+      Batch batch = fixed_batch(run.plan());
+      for (int step = 0; step < 3; ++step) run.train_step(batch);
+      CHECK(run.unequal_replicas() == "");
+    }
+  }
+}
+
 TEST_CASE("B004: gradients of shared key and value heads are summed over the ranks that share them, once") {
   struct Case {
     int64_t kv_heads;
