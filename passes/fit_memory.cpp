@@ -46,6 +46,7 @@ std::shared_ptr<const ChosenShardings> choose_within(const Graph& graph, const C
   quiet.dump_dir.clear();
   quiet.stop_after.clear();
   quiet.compare_with_search = false;
+  quiet.prove = false;
   std::optional<Plan> smallest;
   std::optional<int64_t> least_price;
   int num_tried = 0;

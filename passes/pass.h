@@ -42,6 +42,8 @@ struct CompileOptions {
   int64_t memory_limit = 0;
   /// Choices made already: the strategy is not asked again.
   std::shared_ptr<const ChosenShardings> chosen;
+  /// Prove that the plan computes the model; what is compiled only to be measured does without.
+  bool prove = true;
   /// Also ask what strategy search would find; not together with stop_after.
   bool compare_with_search = false;
   /// The links of the cluster, when they are known.

@@ -11,6 +11,7 @@
 #include "passes/emit_plan.h"
 #include "passes/memory_account.h"
 #include "passes/pass_manager.h"
+#include "passes/plan_flaw.h"
 #include "passes/plan_memory.h"
 #include "passes/plan_options.h"
 #include "passes/registry.h"
@@ -25,6 +26,14 @@ void verify_plan(const Plan& plan) {
   } catch (const UserError& error) {
     TPC_UNREACHABLE("the plan of \"{}\" is not sound: {}", plan.model_name, error.what());
   }
+}
+
+void prove(const Plan& plan, const Graph& one_rank) {
+  std::optional<verify::Flaw> flaw = find_plan_flaw(plan, one_rank);
+  if (!flaw) return;
+  std::string place = flaw->step < 0 ? "" : plan.steps[static_cast<size_t>(flaw->step)].layer;
+  TPC_UNREACHABLE("the plan of \"{}\" is not its model's: step {} \"{}\": {}", plan.model_name, flaw->step, place,
+                  flaw->message);
 }
 
 std::string printed_plan(const Plan& plan, const std::vector<std::string>& print_after) {
@@ -42,6 +51,7 @@ CompileResult compile(Graph graph, const CompileOptions& options, DiagnosticSink
   // Global view: every shape is the one the user wrote. Differentiate first, shard second.
   graph = passes.run("infer-types", std::move(graph));
   graph = passes.run("build-backward", std::move(graph));
+  const Graph one_rank = options.prove ? graph : Graph();
   std::optional<SearchEstimate> best;
   if (options.compare_with_search) best = best_by_search(graph, options);
 
@@ -64,6 +74,7 @@ CompileResult compile(Graph graph, const CompileOptions& options, DiagnosticSink
     result.plan.model_json = options.model_json;
     plan_memory(result.plan);
     verify_plan(result.plan);
+    if (options.prove) prove(result.plan, one_rank);
     printed += printed_plan(result.plan, options.print_after);
   }
   result.graph = std::move(graph);

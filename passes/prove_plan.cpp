@@ -3,16 +3,14 @@
 #include <fmt/format.h>
 
 #include "compiler/core/diagnostic.h"
-#include "compiler/verify/plan_proof.h"
 #include "passes/pipeline.h"
+#include "passes/plan_flaw.h"
 
 namespace tpc {
-
 void prove_plan(const Plan& plan, Graph model, const OptimizerSettings& optimizer, const std::string& file) {
   CompileOptions options;
   options.optimizer = optimizer;
-  const Graph one_rank = differentiated(std::move(model), options);
-  std::optional<verify::Flaw> flaw = verify::find_flaw(verify::ValueNumbers(one_rank), plan);
+  std::optional<verify::Flaw> flaw = find_plan_flaw(plan, differentiated(std::move(model), options));
   if (!flaw) return;
   if (flaw->step < 0) throw UserError(SourceLoc{file, ""}, "the plan is not the model's: " + flaw->message);
   const PlanStep& wrong = plan.steps[static_cast<size_t>(flaw->step)];

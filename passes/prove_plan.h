@@ -9,8 +9,8 @@
 
 namespace tpc {
 
-/// Throws UserError with the place in `file` (of the form that write_plan gives) of the first step of `plan` that is
-/// not `model`'s (verify::find_flaw). `model` is as the frontend makes it.
+/// Throws UserError with the place in `file` (of the form that write_plan gives) of the first thing that is wrong
+/// (find_plan_flaw). `model` is as the frontend makes it.
 void prove_plan(const Plan& plan, Graph model, const OptimizerSettings& optimizer, const std::string& file);
 
 }  // namespace tpc

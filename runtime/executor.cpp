@@ -9,7 +9,6 @@
 
 #include "compiler/core/check.h"
 #include "compiler/core/diagnostic.h"
-#include "compiler/plan/rank_plan.h"
 #include "runtime/region_copy.h"
 
 namespace tpc {
@@ -37,53 +36,47 @@ std::string describe_step(const Plan& plan, int step) {
   return fmt::format("\"{}\" ({})", s.layer, op_name(s.op));
 }
 
-RankExecutor::RankExecutor(const Plan& plan, int64_t rank, Backend& backend, Communicator& communicator)
-    : plan_(plan), rank_(rank), arena_(plan.arena_bytes) {
-  RankPlan program = rank_plan(plan, rank);
-  for (const PlanTensor& tensor : plan.tensors) {
-    regions_.push_back(local_region(tensor.type.shape, tensor.sharding, plan.mesh, program.coordinate));
-    int64_t bytes = regions_.back().num_elements() * byte_size(tensor.type.dtype);
+RankExecutor::RankExecutor(const Plan& plan, RankPlan program, Backend& backend, Communicator& communicator)
+    : plan_(plan), program_(std::move(program)), arena_(plan.arena_bytes) {
+  for (size_t t = 0; t < plan.tensors.size(); ++t) {
+    const PlanTensor& tensor = plan.tensors[t];
+    int64_t bytes = program_.region(static_cast<int>(t)).num_elements() * byte_size(tensor.type.dtype);
     TPC_CHECK(tensor.offset >= 0 && bytes <= tensor.bytes && tensor.offset + tensor.bytes <= plan.arena_bytes,
               "\"{}\" ({} bytes at {}) does not lie in its buffer of {} in an arena of {}", tensor.name, bytes,
               tensor.offset, tensor.bytes, plan.arena_bytes);
   }
-  steps_.resize(plan.steps.size());
-  for (const RankStep& step : program.steps) {
-    auto index = static_cast<size_t>(step.step);
-    steps_[index] = prepare(plan.steps[index], step, backend, communicator);
-  }
+  for (const RankStep& step : *program_.steps) steps_.push_back(prepare(step, backend, communicator));
   for (const auto& [name, tensor] : plan.outputs) keep(tensor);
 }
 
-LocalTensor RankExecutor::at(int tensor, const Region& region) const {
+LocalTensor RankExecutor::local(int tensor) const {
   const PlanTensor& t = plan_.tensors[static_cast<size_t>(tensor)];
-  return {t.type, region, arena_.data() + t.offset};
+  return {t.type, program_.region(tensor), arena_.data() + t.offset};
 }
 
-LocalTensor RankExecutor::local(int tensor) const { return at(tensor, regions_[static_cast<size_t>(tensor)]); }
-
-RankExecutor::Step RankExecutor::prepare(const PlanStep& step, const RankStep& rank_step, Backend& backend,
-                                         Communicator& communicator) {
+RankExecutor::Step RankExecutor::prepare(const RankStep& rank_step, Backend& backend, Communicator& communicator) {
+  const PlanStep& step = plan_.steps[static_cast<size_t>(rank_step.step)];
+  const RankMove* move = program_.move(rank_step);
   Step prepared;
   std::vector<LocalTensor> operands, results;
-  for (size_t i = 0; i < step.operands.size(); ++i) operands.push_back(at(step.operands[i], rank_step.operands[i]));
-  for (size_t i = 0; i < step.results.size(); ++i) results.push_back(at(step.results[i], rank_step.results[i]));
+  for (int operand : step.operands) operands.push_back(local(operand));
+  for (int result : step.results) results.push_back(local(result));
 
   if (is_collective(step.op)) {
     CollectiveStep collective;
     collective.op = step.op;
     collective.reduce = reduce_op(step);
-    collective.group = rank_step.group;
-    collective.index = rank_step.index_in_group;
+    collective.group = move->group->ranks;
+    collective.index = move->index;
     collective.input = operands[0];
     collective.output = results[0];
-    collective.input_regions = rank_step.group_inputs;
-    collective.output_regions = rank_step.group_outputs;
+    collective.input_regions = move->group->inputs;
+    collective.output_regions = move->group->outputs;
     collective.step_index = rank_step.step;
     collective.name = plan_.tensors[static_cast<size_t>(step.results[0])].name;
     prepared.collective = communicator.prepare(collective);
     prepared.counted = &counted_[{step.op, step.phase}];
-    predicted_[{step.op, step.phase}] += rank_step.received_bytes;
+    predicted_[{step.op, step.phase}] += move->received_bytes;
     return prepared;
   }
   // The new value may have been written over the old one by its own step.
@@ -96,7 +89,7 @@ RankExecutor::Step RankExecutor::prepare(const PlanStep& step, const RankStep& r
       return prepared;
     default:
       prepared.kernel = backend.prepare({step.op, step.attributes, std::move(operands), std::move(results), step.layer,
-                                         rank_step.index_in_group == 0});
+                                         move == nullptr || move->index == 0});
       return prepared;
   }
 }
@@ -110,11 +103,11 @@ void RankExecutor::load(int tensor, const HostTensor& whole) {
 
 void RankExecutor::keep(int tensor) {
   if (kept_.contains(tensor)) return;
-  for (size_t i = 0; i < plan_.steps.size(); ++i) {
-    const std::vector<int>& results = plan_.steps[i].results;
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    const std::vector<int>& results = plan_.steps[static_cast<size_t>(step_at(i))].results;
     if (std::find(results.begin(), results.end(), tensor) == results.end()) continue;
     const PlanTensor& t = plan_.tensors[static_cast<size_t>(tensor)];
-    kept_.emplace(tensor, HostTensor::of({t.type.dtype, regions_[static_cast<size_t>(tensor)].extents()}));
+    kept_.emplace(tensor, HostTensor::of({t.type.dtype, program_.region(tensor).extents()}));
     steps_[i].kept.push_back(tensor);
     return;
   }
@@ -157,9 +150,9 @@ bool RankExecutor::keep_results(Step& step) {
 std::optional<int> RankExecutor::run_step(const StepContext& context) {
   try {
     for (size_t i = 0; i < steps_.size(); ++i) {
-      position_.store(static_cast<int>(i), std::memory_order_relaxed);
+      position_.store(step_at(i), std::memory_order_relaxed);
       execute(steps_[i], context, /*count=*/true);
-      if (!steps_[i].kept.empty() && !keep_results(steps_[i])) return static_cast<int>(i);
+      if (!steps_[i].kept.empty() && !keep_results(steps_[i])) return step_at(i);
     }
   } catch (...) {
     rethrow_with_place(context);
@@ -183,12 +176,12 @@ std::optional<NonFinite> RankExecutor::find_non_finite(const StepContext& contex
   }
   // With a finding or not, every rank goes on to the end, for the others wait at collectives.
   try {
-    for (int i = 0; i < end; ++i) {
-      position_.store(i, std::memory_order_relaxed);
-      execute(steps_[static_cast<size_t>(i)], context, /*count=*/false);
+    for (size_t i = 0; i < static_cast<size_t>(end); ++i) {
+      position_.store(step_at(i), std::memory_order_relaxed);
+      execute(steps_[i], context, /*count=*/false);
       if (first) continue;
-      for (int tensor : plan_.steps[static_cast<size_t>(i)].results) {
-        if (!first && !is_finite(local(tensor))) first = NonFinite{i, tensor};
+      for (int tensor : plan_.steps[static_cast<size_t>(step_at(i))].results) {
+        if (!first && !is_finite(local(tensor))) first = NonFinite{step_at(i), tensor};
       }
     }
   } catch (...) {
@@ -199,7 +192,7 @@ std::optional<NonFinite> RankExecutor::find_non_finite(const StepContext& contex
 
 void RankExecutor::rethrow_with_place(const StepContext& context) const {
   std::string place =
-      fmt::format("rank {}, training step {}, {}", rank_, context.step, describe_step(plan_, position()));
+      fmt::format("rank {}, training step {}, {}", rank(), context.step, describe_step(plan_, position()));
   try {
     throw;
   } catch (const RunEnded&) {

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/plan/plan.h"
+#include "compiler/plan/rank_plan.h"
 #include "runtime/arena.h"
 #include "runtime/backend.h"
 #include "runtime/communicator.h"
@@ -33,9 +33,10 @@ struct NonFinite {
 /// communicator outlive it. Its memory must outlive the runs of all ranks, for peers read it.
 class RankExecutor {
  public:
-  RankExecutor(const Plan& plan, int64_t rank, Backend& backend, Communicator& communicator);
+  /// `program` is one of `plan`.
+  RankExecutor(const Plan& plan, RankPlan program, Backend& backend, Communicator& communicator);
 
-  int64_t rank() const { return rank_; }
+  int64_t rank() const { return program_.rank; }
 
   /// This rank's part of plan.tensors[tensor], wherever in the arena it lies during a step.
   LocalTensor local(int tensor) const;
@@ -73,17 +74,17 @@ class RankExecutor {
     std::vector<int> kept;
   };
 
-  Step prepare(const PlanStep& step, const struct RankStep& rank_step, Backend& backend, Communicator& communicator);
-  LocalTensor at(int tensor, const Region& region) const;
+  Step prepare(const RankStep& rank_step, Backend& backend, Communicator& communicator);
   void execute(Step& step, const StepContext& context, bool count);
   bool keep_results(Step& step);
+  /// Index into Plan::steps of what runs as the i-th.
+  int step_at(size_t i) const { return (*program_.steps)[i].step; }
   bool is_output(int tensor) const;
   [[noreturn]] void rethrow_with_place(const StepContext& context) const;
 
   const Plan& plan_;
-  int64_t rank_;
+  RankPlan program_;
   Arena arena_;
-  std::vector<Region> regions_;  // one a tensor
   Traffic counted_;
   Traffic predicted_;
   std::vector<Step> steps_;

@@ -68,7 +68,8 @@ Trainer::Trainer(Plan plan, MakeBackend make_backend, TrainerOptions options) {
     auto r = static_cast<size_t>(rank);
     state.backends[r] = make_backend();
     state.communicators[r] = std::make_unique<ThreadCommunicator>(state.world, rank);
-    state.executors[r] = std::make_unique<RankExecutor>(state.plan, rank, *state.backends[r], *state.communicators[r]);
+    state.executors[r] = std::make_unique<RankExecutor>(state.plan, rank_plan(state.plan, rank), *state.backends[r],
+                                                        *state.communicators[r]);
     for (size_t t = 0; t < state.plan.tensors.size(); ++t) {
       const PlanTensor& tensor = state.plan.tensors[t];
       if (tensor.role != TensorRole::kParameter && tensor.role != TensorRole::kState) continue;

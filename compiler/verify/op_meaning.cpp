@@ -38,6 +38,15 @@ OpMeaning elementwise(const View& view, std::vector<std::vector<size_t>> linear)
   }
   meaning.results.assign(view.num_results(), all);
   meaning.linear = std::move(linear);
+  meaning.over = {0};
+  return meaning;
+}
+
+/// Weight, gradient, then moments: the new weight and moments replace the old.
+OpMeaning optimizer(const View& view) {
+  OpMeaning meaning = elementwise(view, {});
+  meaning.over = {0};
+  for (size_t moment = 2; moment < 1 + view.num_results(); ++moment) meaning.over.push_back(moment);
   return meaning;
 }
 
@@ -139,7 +148,7 @@ OpMeaning softmax_stats(const View& view) {
 
 OpMeaning softmax_stats_grad(const View& view) {
   std::string tokens = row_letters(view, 0);
-  return {{tokens + "v", tokens, tokens, "z" + tokens}, {tokens + "v"}, "z", {{3}}, false, {}, false};
+  return {{tokens + "v", tokens, tokens, "z" + tokens}, {tokens + "v"}, "z", {{3}}, false, {}, false, {0}};
 }
 
 OpMeaning token_loss(const View& view) {
@@ -149,7 +158,7 @@ OpMeaning token_loss(const View& view) {
 
 OpMeaning token_loss_grad(const View& view) {
   std::string tokens = letters(view.operand(1).size());
-  return {{"z" + tokens, tokens, ""}, {"z" + tokens}, "z", {{2}}, false, {}, false};
+  return {{"z" + tokens, tokens, ""}, {"z" + tokens}, "z", {{2}}, false, {}, false, {0}};
 }
 
 /// Pairs of the last dimension turn together, by the position in the sequence.
@@ -224,6 +233,7 @@ OpMeaning reshape(const View&) {
   OpMeaning meaning;
   meaning.linear = {{0}};
   meaning.is_reshape = true;
+  meaning.over = {0};
   return meaning;
 }
 
@@ -234,6 +244,7 @@ MeaningOf find_meaning(OpKind op) {
   switch (op) {
     case OpKind::kAdamW:
     case OpKind::kSgd:
+      return optimizer;
     case OpKind::kUnary:
     case OpKind::kSquareRoot:
     case OpKind::kClipCoefficient:

@@ -32,6 +32,8 @@ struct OpMeaning {
   std::optional<Groups> groups;
   /// Dimensions change, the order of the elements does not: ranges are compared as runs of elements.
   bool is_reshape = false;
+  /// Per result the operand on whose bytes it may be written: the kernel reads what it replaces before it does.
+  std::vector<size_t> over = {};
 };
 
 /// absent: for moves and updates, outputs and leaves, which are no formulas. The arity must be the op's.

@@ -164,8 +164,7 @@ TEST_CASE("uneven sizes: the report's bytes are those of every rank's program") 
     Plan plan = testing::compile_model("small_gpt", {{"ffn", 509}, {"vocab", 251}}, {"", tp(size), false}).plan;
     Report report = make_report(plan);
     for (int64_t rank = 0; rank < size; ++rank) {
-      int64_t received = 0;
-      for (const RankStep& step : rank_plan(plan, rank).steps) received += step.received_bytes;
+      int64_t received = rank_plan(plan, rank).received_bytes();
       CHECK(report.ranks[static_cast<size_t>(rank)].received_bytes == received);
     }
     // 8 heads: the fullest rank has ceil(8 / n).

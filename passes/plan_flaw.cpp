@@ -1,0 +1,29 @@
+#include "passes/plan_flaw.h"
+
+#include <fmt/format.h>
+
+#include "compiler/verify/buffer_proof.h"
+#include "compiler/verify/rank_proof.h"
+
+namespace tpc {
+namespace {
+
+std::optional<verify::Flaw> find_rank_flaw(const Plan& plan) {
+  verify::RankProof proof(plan);
+  RankPrograms programs(plan);
+  for (int64_t rank = 0; rank < plan.mesh.world_size(); ++rank) {
+    std::optional<verify::RankFlaw> flaw = proof.find_flaw(programs.of(rank));
+    if (flaw) return verify::Flaw{flaw->step, fmt::format("rank {} {}", rank, flaw->message)};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<verify::Flaw> find_plan_flaw(const Plan& plan, const Graph& one_rank) {
+  if (std::optional<verify::Flaw> flaw = verify::find_flaw(verify::ValueNumbers(one_rank), plan)) return flaw;
+  if (std::optional<verify::Flaw> flaw = verify::find_buffer_flaw(plan)) return flaw;
+  return find_rank_flaw(plan);
+}
+
+}  // namespace tpc

@@ -1,0 +1,171 @@
+// The expanded programs of ranks: each is proved, and one altered rank of many is refused, wherever it is altered.
+#include "compiler/verify/rank_proof.h"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <functional>
+
+#include "tests/support/program.h"
+
+namespace tpc {
+namespace {
+
+using Visit = std::function<void(const RankPlan& altered, const std::string& what)>;
+
+/// Own copies of what ranks share.
+std::vector<RankStep>& own_steps(RankPlan& program) {
+  auto copy = std::make_shared<std::vector<RankStep>>(*program.steps);
+  program.steps = copy;
+  return *copy;
+}
+
+MoveGroup& own_group(RankPlan& program, size_t move) {
+  auto copy = std::make_shared<MoveGroup>(*program.moves[move].group);
+  program.moves[move].group = copy;
+  return *copy;
+}
+
+/// One tensor of one step only: the region gets a place of its own.
+void alter_regions(const RankPlan& program, const Visit& visit) {
+  for (size_t t = 0; t < program.region_of->size(); ++t) {
+    const Region& region = program.region(static_cast<int>(t));
+    for (size_t d = 0; d < region.dims.size(); ++d) {
+      for (int64_t by : {-1, 1}) {
+        for (bool is_begin : {false, true}) {
+          RankPlan altered = program;
+          auto places = std::make_shared<std::vector<int>>(*program.region_of);
+          (*places)[t] = static_cast<int>(altered.regions.size());
+          altered.region_of = places;
+          altered.regions.push_back(region);
+          Interval& range = altered.regions.back().dims[d];
+          (is_begin ? range.begin : range.end) += by;
+          visit(altered, fmt::format("region of tensor {}, dimension {}", t, d));
+        }
+      }
+    }
+  }
+}
+
+void alter_order(const RankPlan& program, const Visit& visit) {
+  for (size_t i = 0; i < program.steps->size(); ++i) {
+    RankPlan altered = program;
+    std::vector<RankStep>* steps = &own_steps(altered);
+    steps->erase(steps->begin() + static_cast<std::ptrdiff_t>(i));
+    visit(altered, fmt::format("step {} left out", i));
+    altered = program;
+    steps = &own_steps(altered);
+    steps->insert(steps->begin() + static_cast<std::ptrdiff_t>(i), (*steps)[i]);
+    visit(altered, fmt::format("step {} twice", i));
+    if (i + 1 == program.steps->size()) continue;
+    altered = program;
+    steps = &own_steps(altered);
+    std::swap((*steps)[i], (*steps)[i + 1]);
+    visit(altered, fmt::format("steps {} and {} swapped", i, i + 1));
+  }
+}
+
+void alter_moves(const RankPlan& program, int64_t world, const Visit& visit) {
+  for (size_t i = 0; i < program.steps->size(); ++i) {
+    if ((*program.steps)[i].move < 0) continue;
+    for (int other = -1; other <= static_cast<int>(program.moves.size()); ++other) {
+      // Two moves may be the same to the last byte.
+      bool is_move = other >= 0 && other < static_cast<int>(program.moves.size());
+      const RankMove& own = *program.move((*program.steps)[i]);
+      if (is_move) {
+        const RankMove& instead = program.moves[static_cast<size_t>(other)];
+        if (*instead.group == *own.group && instead.received_bytes == own.received_bytes) continue;
+      }
+      RankPlan altered = program;
+      own_steps(altered)[i].move = other;
+      visit(altered, fmt::format("step {} as move {}", i, other));
+    }
+  }
+  for (size_t m = 0; m < program.moves.size(); ++m) {
+    const MoveGroup& group = *program.moves[m].group;
+    auto alter = [&](const std::string& what, const std::function<void(RankPlan&, RankMove&)>& change) {
+      RankPlan altered = program;
+      change(altered, altered.moves[m]);
+      visit(altered, fmt::format("move {}: {}", m, what));
+    };
+    alter("next index", [](RankPlan&, RankMove& move) { ++move.index; });
+    alter("bytes", [](RankPlan&, RankMove& move) { move.received_bytes += 4; });
+    alter("no group", [](RankPlan&, RankMove& move) { move.group = nullptr; });
+    for (size_t r = 0; r < group.ranks.size(); ++r) {
+      alter("other rank", [&](RankPlan& p, RankMove&) { own_group(p, m).ranks[r] = (group.ranks[r] + 1) % world; });
+      alter("rank left out", [&](RankPlan& p, RankMove&) {
+        MoveGroup& own = own_group(p, m);
+        own.ranks.erase(own.ranks.begin() + static_cast<std::ptrdiff_t>(r));
+      });
+      if (r + 1 < group.ranks.size())
+        alter("ranks swapped", [&](RankPlan& p, RankMove&) {
+          MoveGroup& own = own_group(p, m);
+          std::swap(own.ranks[r], own.ranks[r + 1]);
+        });
+    }
+    for (auto regions : {&MoveGroup::inputs, &MoveGroup::outputs}) {
+      for (size_t r = 0; r < (group.*regions).size(); ++r) {
+        for (size_t d = 0; d < (group.*regions)[r].dims.size(); ++d) {
+          alter("a member's region", [&](RankPlan& p, RankMove&) { ++(own_group(p, m).*regions)[r].dims[d].end; });
+          alter("a member's region", [&](RankPlan& p, RankMove&) { --(own_group(p, m).*regions)[r].dims[d].begin; });
+        }
+      }
+    }
+  }
+}
+
+void check_alterations(const std::string& model, const testing::MeshCase& mesh) {
+  Plan plan = testing::compile_model(model, {{"batch", 5}, {"seq", 7}}, mesh).plan;
+  RankPrograms programs(plan);
+  int num_altered = 0;
+  for (int64_t rank = 0; rank < plan.mesh.world_size(); ++rank) {
+    verify::RankProof proof(plan);
+    // What ranks share is known before the altered one comes.
+    for (int64_t other = 0; other < plan.mesh.world_size(); ++other) REQUIRE(!proof.find_flaw(programs.of(other)));
+    auto visit = [&](const RankPlan& altered, const std::string& what) {
+      ++num_altered;
+      std::optional<verify::RankFlaw> flaw = proof.find_flaw(altered);
+      CHECK_MESSAGE(flaw.has_value(), model << " on " << to_string(mesh.mesh) << ", rank " << rank << ", " << what);
+    };
+    RankPlan program = programs.of(rank);
+    alter_regions(program, visit);
+    alter_order(program, visit);
+    alter_moves(program, plan.mesh.world_size(), visit);
+  }
+  MESSAGE(num_altered << " altered programs of " << model << " on " << to_string(mesh.mesh));
+}
+
+}  // namespace
+
+TEST_CASE("an altered rank of a GPT on uneven ranks is refused") {
+  check_alterations("tiny_gpt", {"", DeviceMesh({{"tp", 3}}), true});
+}
+
+TEST_CASE("an altered rank of a Llama on two axes with ZeRO 3 is refused") {
+  check_alterations("llama_tiny", {"", DeviceMesh({{"dp", 2}, {"tp", 2}}), false, 3});
+}
+
+TEST_CASE("one altered rank of 16,384 is refused, and its place told") {
+  Plan plan = testing::compile_model("tiny_gpt", {{"batch", 128}, {"heads", 128}, {"seq", 128}, {"vocab", 300}},
+                                     {"", DeviceMesh({{"dp", 128}, {"tp", 128}}), true})
+                  .plan;
+  RankPrograms programs(plan);
+  verify::RankProof proof(plan);
+  for (int64_t rank = 0; rank < plan.mesh.world_size(); ++rank) {
+    RankPlan program = programs.of(rank);
+    REQUIRE(!proof.find_flaw(program));
+    if (rank != 9'999) continue;
+    for (size_t i = 0; i < program.steps->size(); ++i) {
+      if ((*program.steps)[i].move < 0) continue;
+      RankPlan altered = program;
+      std::vector<RankStep>& steps = own_steps(altered);
+      std::swap(steps[i], steps[i - 1]);
+      std::optional<verify::RankFlaw> flaw = proof.find_flaw(altered);
+      REQUIRE(flaw.has_value());
+      CHECK(flaw->rank == rank);
+      CHECK(flaw->step == static_cast<int>(i));
+    }
+  }
+}
+
+}  // namespace tpc
