@@ -25,7 +25,7 @@ EveryRank::EveryRank(Plan plan, uint64_t seed)
     auto r = static_cast<size_t>(rank);
     backends_[r] = make_cpu_backend();
     communicators_[r] = std::make_unique<ThreadCommunicator>(world_, rank);
-    executors_[r] = std::make_unique<RankExecutor>(plan_, rank, *backends_[r], *communicators_[r]);
+    executors_[r] = std::make_unique<RankExecutor>(plan_, rank_plan(plan_, rank), *backends_[r], *communicators_[r]);
     for (size_t t = 0; t < plan_.tensors.size(); ++t) {
       const PlanTensor& tensor = plan_.tensors[t];
       if (tensor.role != TensorRole::kParameter && tensor.role != TensorRole::kState) continue;

@@ -5,6 +5,7 @@
 #include "compiler/frontend/model.h"
 #include "compiler/plan/check_plan.h"
 #include "compiler/verify/plan_proof.h"
+#include "passes/plan_flaw.h"
 #include "tests/support/shell.h"
 
 namespace tpc::testing {
@@ -62,7 +63,8 @@ std::string refusal(const FaultModel& model, const Plan& plan) {
   } catch (const UserError& error) {
     return error.diagnostics()[0].message;
   }
-  return proof_flaw(model, plan);
+  std::optional<verify::Flaw> flaw = find_plan_flaw(plan, one_rank_step(model));
+  return flaw ? flaw->message : "";
 }
 
 std::string proof_flaw(const FaultModel& model, const Plan& plan) {

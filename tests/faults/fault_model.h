@@ -35,9 +35,10 @@ std::string compile_error(const FaultModel& model, const MeshCase& mesh);
 /// more than 1e-9, or "". Replicas that differ in any bit are a SimulationError.
 std::string difference_from_one_rank(const FaultModel& model, const MeshCase& mesh, int steps = 2, bool ignore = false);
 
-/// Why a plan is refused: what check_plan says, or else the static proof; "" when neither objects.
+/// Why tprun refuses a plan: what check_plan says, or else the static proof of plan, buffers and ranks' programs; ""
+/// when neither objects.
 std::string refusal(const FaultModel& model, const Plan& plan);
-/// What the static proof alone says.
+/// What the static proof of the plan alone says.
 std::string proof_flaw(const FaultModel& model, const Plan& plan);
 
 const PlanTensor& tensor_named(const Plan& plan, const std::string& name);
