@@ -1,6 +1,7 @@
 // Losses that depended on how logits or labels lay on the ranks.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "compiler/plan/plan_json.h"
@@ -139,6 +140,30 @@ TEST_CASE("B020: ranks with few valid labels weigh no more than their labels") {
     for (const char* gradient : {"grad.embed.weight", "grad.block0.fc1.weight", "grad.ln_f.bias"}) {
       CHECK(relative_difference(found.value(gradient), single.value(gradient)) < 1e-12);
     }
+  }
+}
+
+TEST_CASE("B020: ranks without any valid label, and batches without any, leave finite weights") {
+  FaultModel model =
+      with(shipped("tiny_gpt", {{"batch", 2}, {"seq", 8}, {"vocab", 19}, {"hidden", 12}, {"head_dim", 3}, {"ffn", 21}}),
+           R"("weight_decay": 0.01})", R"("weight_decay": 0.01, "clip_norm": 1})");
+  for (const MeshCase& mesh : {on("tp=1"), on("dp=2"), on("dp=2,tp=2"), on("tp=3", true)}) {
+    CAPTURE(mesh.name);
+    EveryRank run(plan_of(model, mesh));
+    Batch batch = fixed_batch(run.plan());
+    std::vector<int32_t>& targets = batch.at("targets").i32;
+    std::fill(targets.begin() + 8, targets.end(), -100);
+    run.train_step(batch);
+    CHECK(run.loss() > 1);
+    std::fill(targets.begin(), targets.end(), -100);
+    run.train_step(batch);
+    CHECK(run.loss() == 0);
+    for (const auto& [parameter, gradient] : gradients(run.plan())) {
+      for (const EveryRank::Part& part : run.parts(parameter)) {
+        CHECK(std::all_of(part.values.f32.begin(), part.values.f32.end(), [](float w) { return std::isfinite(w); }));
+      }
+    }
+    CHECK(run.unequal_replicas() == "");
   }
 }
 

@@ -37,6 +37,18 @@ TEST_CASE("B042: more ranks than key and value heads, dividing or not, train as 
     CHECK(difference_from_one_rank(model, on(c.mesh)) == "");
     CHECK(difference_from_one_rank(model, searched_on(c.mesh)) == "");
   }
+  // Every number of heads up to 8 in groups of any size, on every tp up to it.
+  for (int64_t heads = 1; heads <= 8; ++heads) {
+    for (int64_t kv_heads = 1; kv_heads <= heads; ++kv_heads) {
+      if (heads % kv_heads != 0) continue;
+      for (int64_t tp = 2; tp <= heads; ++tp) {
+        CAPTURE(heads);
+        CAPTURE(kv_heads);
+        CAPTURE(tp);
+        CHECK(difference_from_one_rank(grouped(heads, kv_heads), {"", DeviceMesh({{"tp", tp}})}, 1) == "");
+      }
+    }
+  }
   std::string message = compile_error(grouped(8, 4), on("tp=16"));
   CHECK(says(message, "\"block0.q\" is split by heads (8), too few for tp 16"));
   CHECK(says(message, "tp 1 to 8 work"));
