@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <string_view>
 
 #include "compiler/plan/plan_json.h"
 #include "compiler/plan/report.h"
@@ -83,9 +84,10 @@ TEST_CASE("B085: the arena that a plan tells holds all its tensors, and hardly m
   }
 }
 
-// Open: every kernel holds packing buffers of its own beside the arena, for each of its threads, though a rank runs one
-// kernel at a time. The longer the sequence and the more layers, the less the plan's figure is the whole.
-TEST_CASE("B085: a run takes hardly more memory than its plan tells" * doctest::should_fail()) {
+TEST_CASE("B085: a run takes hardly more memory than its plan tells") {
+  // Sanitizers keep memory of their own.
+  if (std::string_view(TPC_SANITIZE) != "") return;
+  // Long rows and many layers: kernels that kept working memory each would take several times the arena.
   ScratchFolder scratch("faults_memory");
   const std::string sizes =
       "--batch 1 --seq 1024 --dim max_positions=1024 --dim layers=16 --dim hidden=32 --dim head_dim=64 --dim heads=2 "
