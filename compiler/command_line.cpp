@@ -20,7 +20,7 @@ constexpr const char* kTopHelp = R"(tpc: compiles a model into a plan for tensor
   tpc shard MODEL [--tp N | --mesh dp=2,tp=4] [-o PLAN]   decide how every tensor is split; show or write the plan
   tpc report PLAN [--json | --csv]                        communication, memory and arithmetic of a plan
   tpc explain PLAN LAYER                                  why a layer is split as it is, and what else was possible
-  tpc verify PLAN [--model MODEL]                         prove that a plan computes its model, without running it
+  tpc verify PLAN [--model MODEL] [--numeric]             prove that a plan computes its model, without running it
   tpc shard --help, tpc report --help, ...                flags and examples
   tpc --version
 
@@ -45,6 +45,7 @@ constexpr const char* kVerifyExamples = R"(
 Examples:
   tpc verify plan.json                   against the model that the plan carries
   tpc verify plan.json --model gpt.json  against another file
+  tpc verify plan.json --numeric         a second proof, which shares nothing with the first
 )";
 
 std::string summary_of(const std::string& command) {
@@ -52,7 +53,7 @@ std::string summary_of(const std::string& command) {
     return "Decides how every tensor of a model is split over the ranks; shows or writes the plan.";
   if (command == "explain") return "Tells why a layer is split as it is, and what the alternatives would cost.";
   if (command == "verify")
-    return "Proves that on every rank a plan computes its model; names the first step that does not. Nothing is run.";
+    return "Proves that on every rank a plan computes its model; names the first step that does not.";
   return "Tells what a plan costs: communication, memory, arithmetic.";
 }
 
@@ -138,6 +139,8 @@ Command parse_command_line(int argc, const char* const* argv) {
     app.add_option("PLAN", verify.plan_path, "plan file, made by tpc shard -o")->required();
     app.add_option("--model", verify.model_path, "the model to prove it against (default: the one in the plan)")
         ->type_name("MODEL");
+    app.add_flag("--numeric", verify.is_numeric,
+                 "execute the plan at tiny shapes in exact numbers instead, and compare with the model on one rank");
     app.footer(kVerifyExamples);
   } else {
     app.add_option("PLAN", report.plan_path, "plan file, made by tpc shard -o")->required();

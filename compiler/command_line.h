@@ -62,6 +62,7 @@ struct ExplainCommand {
 struct VerifyCommand {
   std::string plan_path;
   std::string model_path;  ///< "": the model in the plan
+  bool is_numeric = false;
 };
 
 /// Text that is wanted instead of work: help, version, a generated page of docs/.

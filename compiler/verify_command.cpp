@@ -7,6 +7,7 @@
 #include "compiler/plan/model_words.h"
 #include "compiler/plan/plan_json.h"
 #include "compiler/plan/text_table.h"
+#include "passes/prove_numerically.h"
 #include "passes/prove_plan.h"
 
 namespace tpc {
@@ -22,12 +23,22 @@ std::string run_verify(const VerifyCommand& command) {
   } else {
     throw UserError(SourceLoc{command.plan_path, ""}, "the plan carries no model; name one: --model model.json");
   }
-  prove_plan(plan, std::move(model.graph), model.optimizer, command.plan_path);
   int64_t ranks = plan.mesh.world_size();
+  std::string of_ranks =
+      fmt::format("{} rank{}", ranks == 1 ? "the one" : fmt::format("all {}", grouped(ranks)), ranks == 1 ? "" : "s");
+  auto steps = static_cast<int64_t>(plan.steps.size());
+  if (command.is_numeric) {
+    int64_t numbers = prove_numerically(plan, std::move(model.graph), model.optimizer, command.plan_path);
+    return fmt::format(
+        "computed: on {} the {} steps of {}, at tiny shapes modulo 2^61 - 1, leave the very numbers of the model on "
+        "one "
+        "rank in every output, weight and optimizer state ({} numbers agree, for two seeds)\n",
+        of_ranks, grouped(steps), plan.model_name, grouped(numbers));
+  }
+  prove_plan(plan, std::move(model.graph), model.optimizer, command.plan_path);
   return fmt::format(
-      "proved: on {} rank{} the {} steps of {} compute every output, gradient and updated weight of the model\n",
-      ranks == 1 ? "the one" : fmt::format("all {}", grouped(ranks)), ranks == 1 ? "" : "s",
-      grouped(static_cast<int64_t>(plan.steps.size())), plan.model_name);
+      "proved: on {} the {} steps of {} compute every output, gradient and updated weight of the model\n", of_ranks,
+      grouped(steps), plan.model_name);
 }
 
 }  // namespace tpc

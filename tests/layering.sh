@@ -24,8 +24,9 @@ find compiler passes runtime tests benchmarks -type f \
       allow("compiler/plan", ir " compiler/ops")
       # The verifier shares neither the op rules nor the conversions that plans are made with.
       allow("compiler/verify", "compiler/core compiler/ir compiler/plan")
+      allow("compiler/verify/numeric", "compiler/core compiler/ir compiler/plan compiler/sharding compiler/verify")
       allow("compiler", plan " compiler/frontend passes")
-      allow("passes", plan " compiler/verify passes/solver passes/strategies")
+      allow("passes", plan " compiler/verify compiler/verify/numeric passes/solver passes/strategies")
       allow("passes/solver", core)
       allow("passes/strategies", plan " passes passes/solver")
       # The program proves a plan before it runs it.
@@ -33,8 +34,8 @@ find compiler passes runtime tests benchmarks -type f \
       allow("runtime/cpu", plan " runtime")
       allow("runtime/threads", plan " runtime")
 
-      everything = plan " compiler/frontend compiler/verify passes passes/solver passes/strategies runtime runtime/cpu runtime/threads tests/support"
-      for (i = split("contract differential documentation errors faults fuzz golden support unit", tests, " "); i > 0; --i) {
+      everything = plan " compiler/frontend compiler/verify compiler/verify/numeric passes passes/solver passes/strategies runtime runtime/cpu runtime/threads tests/support"
+      for (i = split("contract differential documentation errors faults fuzz golden mutation support unit", tests, " "); i > 0; --i) {
         allow("tests/" tests[i], everything)
       }
       allow("benchmarks", everything)

@@ -147,8 +147,7 @@ class PlanProof {
       if ((passed.sums & ranges.summed[r]) != 0) {
         fail(
             "adds up over {}, along which its operand is a part of a sum already: each rank has the products of its "
-            "own "
-            "parts only",
+            "own parts only",
             axes_text(passed.sums & ranges.summed[r]));
       }
       held(result) = {number, passed.sums | ranges.summed[r], meaning.is_maximum && ranges.summed[r] != 0};
@@ -156,38 +155,48 @@ class PlanProof {
     }
   }
 
-  /// What of the operands' sums passes through an op.
+  /// What of the operands' sums passes through an op. Axis by axis, for sums over two axes may meet in one product:
+  /// (a0 + a1) * (b0 + b1) is the sum of what the ranks of both axes have.
   Held check_sums(const PlanStep& step, const OpMeaning& meaning) {
+    AxisSet all = 0;
+    for (int operand : step.operands) {
+      const Held& is = held(operand);
+      all |= is.sums;
+      if (is.is_maximum) {
+        fail("works on \"{}\", of which each rank of {} has the maximum of its block only", tensor(operand).name,
+             axes_text(is.sums));
+      }
+    }
+    for (size_t axis = 0; axis < plan_.mesh.num_axes(); ++axis) {
+      AxisSet bit = axis_bit(static_cast<int>(axis));
+      if ((all & bit) != 0) check_sums_along(bit, step, meaning);
+    }
+    return {ValueNumbers::kUnknown, all, false};
+  }
+
+  /// The operands that are parts of sums along an axis must be all of a set in which the op is linear.
+  void check_sums_along(AxisSet axis, const PlanStep& step, const OpMeaning& meaning) {
     std::vector<size_t> parts;
     for (size_t i = 0; i < step.operands.size(); ++i) {
-      if (held(step.operands[i]).sums != 0) parts.push_back(i);
+      if ((held(step.operands[i]).sums & axis) != 0) parts.push_back(i);
     }
-    if (parts.empty()) return {};
-    const Held& first = held(step.operands[parts[0]]);
     auto name = [&](size_t i) { return tensor(step.operands[i]).name; };
-    if (first.is_maximum)
-      fail("works on \"{}\", of which each rank of {} has the maximum of its block only", name(parts[0]),
-           axes_text(first.sums));
     for (const std::vector<size_t>& linear : meaning.linear) {
       bool has_all = std::all_of(parts.begin(), parts.end(), [&](size_t part) {
         return std::find(linear.begin(), linear.end(), part) != linear.end();
       });
       if (!has_all) continue;
       for (size_t i : linear) {
-        const Held& other = held(step.operands[i]);
-        if (other.sums == first.sums && !other.is_maximum) continue;
-        size_t whole = (other.sums & first.sums) == first.sums ? parts[0] : i;
-        size_t part = whole == i ? parts[0] : i;
-        AxisSet axes = (other.sums | first.sums) & ~(other.sums & first.sums);
+        if ((held(step.operands[i]).sums & axis) != 0) continue;
         fail(
             "every rank of {} holds \"{}\" where each has its own part of \"{}\": in their sum it would count more "
             "than once",
-            axes_text(axes), name(whole), name(part));
+            axes_text(axis), name(i), name(parts[0]));
       }
-      return first;
+      return;
     }
     fail("is not linear in \"{}\", of which each rank of {} holds its own part of a sum", name(parts[0]),
-         axes_text(first.sums));
+         axes_text(axis));
   }
 
   void check_move(const PlanStep& step) {

@@ -1,6 +1,6 @@
 // Random legal models, on random meshes, either train exactly as on one rank or are refused by a message of the user's
 // kind (a dimension smaller than its axis).
-#include "tests/fuzz/random_model.h"
+#include "tests/support/random_model.h"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-#include "tests/fuzz/random_model.h"
+#include "tests/support/random_model.h"
 
 #include <fmt/format.h>
 

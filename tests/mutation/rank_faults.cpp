@@ -1,25 +1,11 @@
-// The expanded programs of ranks: each is proved, and one altered rank of many is refused, wherever it is altered.
-#include "compiler/verify/rank_proof.h"
+#include "tests/mutation/rank_faults.h"
 
-#include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include <functional>
-
-#include "tests/support/program.h"
-
-namespace tpc {
+namespace tpc::testing {
 namespace {
 
-using Visit = std::function<void(const RankPlan& altered, const std::string& what)>;
-
 /// Own copies of what ranks share.
-std::vector<RankStep>& own_steps(RankPlan& program) {
-  auto copy = std::make_shared<std::vector<RankStep>>(*program.steps);
-  program.steps = copy;
-  return *copy;
-}
-
 MoveGroup& own_group(RankPlan& program, size_t move) {
   auto copy = std::make_shared<MoveGroup>(*program.moves[move].group);
   program.moves[move].group = copy;
@@ -27,7 +13,7 @@ MoveGroup& own_group(RankPlan& program, size_t move) {
 }
 
 /// One tensor of one step only: the region gets a place of its own.
-void alter_regions(const RankPlan& program, const Visit& visit) {
+void alter_regions(const RankPlan& program, const VisitProgram& visit) {
   for (size_t t = 0; t < program.region_of->size(); ++t) {
     const Region& region = program.region(static_cast<int>(t));
     for (size_t d = 0; d < region.dims.size(); ++d) {
@@ -47,7 +33,7 @@ void alter_regions(const RankPlan& program, const Visit& visit) {
   }
 }
 
-void alter_order(const RankPlan& program, const Visit& visit) {
+void alter_order(const RankPlan& program, const VisitProgram& visit) {
   for (size_t i = 0; i < program.steps->size(); ++i) {
     RankPlan altered = program;
     std::vector<RankStep>* steps = &own_steps(altered);
@@ -65,7 +51,7 @@ void alter_order(const RankPlan& program, const Visit& visit) {
   }
 }
 
-void alter_moves(const RankPlan& program, int64_t world, const Visit& visit) {
+void alter_moves(const RankPlan& program, int64_t world, const VisitProgram& visit) {
   for (size_t i = 0; i < program.steps->size(); ++i) {
     if ((*program.steps)[i].move < 0) continue;
     for (int other = -1; other <= static_cast<int>(program.moves.size()); ++other) {
@@ -114,58 +100,18 @@ void alter_moves(const RankPlan& program, int64_t world, const Visit& visit) {
   }
 }
 
-void check_alterations(const std::string& model, const testing::MeshCase& mesh) {
-  Plan plan = testing::compile_model(model, {{"batch", 5}, {"seq", 7}}, mesh).plan;
-  RankPrograms programs(plan);
-  int num_altered = 0;
-  for (int64_t rank = 0; rank < plan.mesh.world_size(); ++rank) {
-    verify::RankProof proof(plan);
-    // What ranks share is known before the altered one comes.
-    for (int64_t other = 0; other < plan.mesh.world_size(); ++other) REQUIRE(!proof.find_flaw(programs.of(other)));
-    auto visit = [&](const RankPlan& altered, const std::string& what) {
-      ++num_altered;
-      std::optional<verify::RankFlaw> flaw = proof.find_flaw(altered);
-      CHECK_MESSAGE(flaw.has_value(), model << " on " << to_string(mesh.mesh) << ", rank " << rank << ", " << what);
-    };
-    RankPlan program = programs.of(rank);
-    alter_regions(program, visit);
-    alter_order(program, visit);
-    alter_moves(program, plan.mesh.world_size(), visit);
-  }
-  MESSAGE(num_altered << " altered programs of " << model << " on " << to_string(mesh.mesh));
-}
-
 }  // namespace
 
-TEST_CASE("an altered rank of a GPT on uneven ranks is refused") {
-  check_alterations("tiny_gpt", {"", DeviceMesh({{"tp", 3}}), true});
+std::vector<RankStep>& own_steps(RankPlan& program) {
+  auto copy = std::make_shared<std::vector<RankStep>>(*program.steps);
+  program.steps = copy;
+  return *copy;
 }
 
-TEST_CASE("an altered rank of a Llama on two axes with ZeRO 3 is refused") {
-  check_alterations("llama_tiny", {"", DeviceMesh({{"dp", 2}, {"tp", 2}}), false, 3});
+void make_rank_faults(const RankPlan& program, int64_t world, const VisitProgram& visit) {
+  alter_regions(program, visit);
+  alter_order(program, visit);
+  alter_moves(program, world, visit);
 }
 
-TEST_CASE("one altered rank of 16,384 is refused, and its place told") {
-  Plan plan = testing::compile_model("tiny_gpt", {{"batch", 128}, {"heads", 128}, {"seq", 128}, {"vocab", 300}},
-                                     {"", DeviceMesh({{"dp", 128}, {"tp", 128}}), true})
-                  .plan;
-  RankPrograms programs(plan);
-  verify::RankProof proof(plan);
-  for (int64_t rank = 0; rank < plan.mesh.world_size(); ++rank) {
-    RankPlan program = programs.of(rank);
-    REQUIRE(!proof.find_flaw(program));
-    if (rank != 9'999) continue;
-    for (size_t i = 0; i < program.steps->size(); ++i) {
-      if ((*program.steps)[i].move < 0) continue;
-      RankPlan altered = program;
-      std::vector<RankStep>& steps = own_steps(altered);
-      std::swap(steps[i], steps[i - 1]);
-      std::optional<verify::RankFlaw> flaw = proof.find_flaw(altered);
-      REQUIRE(flaw.has_value());
-      CHECK(flaw->rank == rank);
-      CHECK(flaw->step == static_cast<int>(i));
-    }
-  }
-}
-
-}  // namespace tpc
+}  // namespace tpc::testing

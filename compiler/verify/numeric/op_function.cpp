@@ -1,0 +1,104 @@
+#include "compiler/verify/numeric/op_function.h"
+
+namespace tpc::verify {
+
+OpFunction op_function(OpKind op) {
+  switch (op) {
+    case OpKind::kAdamW:
+      return adamw_function;
+    case OpKind::kAdd:
+      return add_function;
+    case OpKind::kAttention:
+      return attention_function;
+    case OpKind::kAttentionGrad:
+      return attention_grad_function;
+    case OpKind::kBroadcastTo:
+      return broadcast_to_function;
+    case OpKind::kClipCoefficient:
+      return clip_coefficient_function;
+    case OpKind::kConcat:
+      return concat_function;
+    case OpKind::kContract:
+      return contract_function;
+    case OpKind::kDivide:
+      return divide_function;
+    case OpKind::kDropout:
+      return dropout_function;
+    case OpKind::kEmbedding:
+      return embedding_function;
+    case OpKind::kEmbeddingGrad:
+      return embedding_grad_function;
+    case OpKind::kFill:
+      return fill_function;
+    case OpKind::kLayerNorm:
+      return layer_norm_function;
+    case OpKind::kLayerNormGrad:
+      return layer_norm_grad_function;
+    case OpKind::kLocalSlice:
+      return local_slice_function;
+    case OpKind::kMask:
+      return mask_function;
+    case OpKind::kMultiply:
+      return multiply_function;
+    case OpKind::kPad:
+      return pad_function;
+    case OpKind::kReduceSum:
+      return reduce_sum_function;
+    case OpKind::kReshape:
+      return reshape_function;
+    case OpKind::kRmsNorm:
+      return rms_norm_function;
+    case OpKind::kRmsNormGrad:
+      return rms_norm_grad_function;
+    case OpKind::kRope:
+      return rope_function;
+    case OpKind::kRowMax:
+      return row_max_function;
+    case OpKind::kScale:
+      return scale_function;
+    case OpKind::kSgd:
+      return sgd_function;
+    case OpKind::kSlice:
+      return slice_function;
+    case OpKind::kSoftmax:
+      return softmax_function;
+    case OpKind::kSoftmaxGrad:
+      return softmax_grad_function;
+    case OpKind::kSoftmaxStats:
+      return softmax_stats_function;
+    case OpKind::kSoftmaxStatsGrad:
+      return softmax_stats_grad_function;
+    case OpKind::kSquareRoot:
+      return square_root_function;
+    case OpKind::kSubtract:
+      return subtract_function;
+    case OpKind::kSumSquares:
+      return sum_squares_function;
+    case OpKind::kTokenLoss:
+      return token_loss_function;
+    case OpKind::kTokenLossGrad:
+      return token_loss_grad_function;
+    case OpKind::kTranspose:
+      return transpose_function;
+    case OpKind::kUnary:
+      return unary_function;
+    case OpKind::kUnaryGrad:
+      return unary_grad_function;
+    case OpKind::kZeroPad:
+      return zero_pad_function;
+    case OpKind::kAllGather:
+    case OpKind::kAllReduce:
+    case OpKind::kAllToAll:
+    case OpKind::kInput:
+    case OpKind::kOutput:
+    case OpKind::kParameter:
+    case OpKind::kRedistribute:
+    case OpKind::kReduceScatter:
+    case OpKind::kState:
+    case OpKind::kUpdate:
+      return nullptr;
+  }
+  return nullptr;
+}
+
+}  // namespace tpc::verify
