@@ -4,7 +4,9 @@
 #include "compiler/core/diagnostic.h"
 #include "compiler/frontend/model.h"
 #include "compiler/plan/check_plan.h"
+#include "compiler/verify/numeric/numeric_proof.h"
 #include "compiler/verify/plan_proof.h"
+#include "passes/one_rank_plan.h"
 #include "passes/plan_flaw.h"
 #include "tests/support/shell.h"
 
@@ -70,6 +72,14 @@ std::string refusal(const FaultModel& model, const Plan& plan) {
 std::string proof_flaw(const FaultModel& model, const Plan& plan) {
   const Graph step = one_rank_step(model);
   std::optional<verify::Flaw> flaw = verify::find_flaw(verify::ValueNumbers(step), plan);
+  return flaw ? flaw->message : "";
+}
+
+std::string numeric_difference(const FaultModel& model, const Plan& plan) {
+  DiagnosticSink sink;
+  Model loaded = parse_model(model.text, "model.json", {model.dims}, sink);
+  std::optional<verify::NumericFlaw> flaw =
+      verify::numeric_flaw(one_rank_plan(std::move(loaded.graph), loaded.optimizer), plan);
   return flaw ? flaw->message : "";
 }
 

@@ -41,6 +41,9 @@ std::string refusal(const FaultModel& model, const Plan& plan);
 /// What the static proof of the plan alone says.
 std::string proof_flaw(const FaultModel& model, const Plan& plan);
 
+/// What the plan computes otherwise than the model, executed in exact numbers; "" when nothing.
+std::string numeric_difference(const FaultModel& model, const Plan& plan);
+
 const PlanTensor& tensor_named(const Plan& plan, const std::string& name);
 /// Index of the tensor; -1 when the plan has none of this name.
 int find_tensor(const Plan& plan, const std::string& name);

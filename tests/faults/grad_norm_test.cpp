@@ -55,6 +55,7 @@ TEST_CASE("B024: the gradient norm counts every element once, for any tp") {
     Plan faulty = without_move(plan, mask);
     CHECK(refusal(model, faulty) != "");
     CHECK(proof_flaw(model, faulty) != "");
+    CHECK(numeric_difference(model, faulty) != "");
   }
 }
 

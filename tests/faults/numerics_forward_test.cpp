@@ -75,6 +75,7 @@ TEST_CASE("B005: the bias of a row-parallel layer is added once") {
   Plan faulty = with_early_bias(plan_of(model, on("tp=2")));
   CHECK(refusal(model, faulty) != "");
   CHECK(proof_flaw(model, faulty).find("\"down.bias\"") != std::string::npos);
+  CHECK(numeric_difference(model, faulty) != "");
   EveryRank run(faulty);
   run.set_tensor("down.bias", filled({DType::kF32, {5}}, [](int64_t i) { return static_cast<float>(i + 1); }));
   run.keep("down");

@@ -129,6 +129,7 @@ TEST_CASE("B002: a norm's gradient that is not reduced, or twice, is refused, an
     CAPTURE(std::string(norm));
     EveryRank run(without_move(plan, collectives_of(plan, std::string("grad.") + norm)[0]));
     run.train_step(fixed_batch(plan));
+    CHECK(numeric_difference(model, run.plan()) != "");
     // AdamW's first step may hide it from the weight, which moves by lr in the gradient's direction, not from its mean.
     CHECK(run.unequal_replicas(std::string(norm) + ".m") != "");
   }
@@ -185,6 +186,7 @@ TEST_CASE("B004: gradients of shared key and value heads are summed over the ran
       const PlanStep& step = plan.steps[reductions[0]];
       CHECK(plan.mesh.group_size(step.attributes.get_ints("axes")) == plan.mesh.world_size() / c.kv_heads);
       CHECK(proof_flaw(model, without_move(plan, reductions[0])) != "");
+      CHECK(numeric_difference(model, without_move(plan, reductions[0])) != "");
     }
   }
 }
@@ -302,6 +304,7 @@ TEST_CASE("B012: both uses of a tied table are summed before its gradient is sca
       REQUIRE(sums.size() == 1);
       plan.steps[sums[0]].operands[0] = plan.steps[sums[0]].operands[1];
       CHECK(proof_flaw(model, plan) != "");
+      CHECK(numeric_difference(model, plan) != "");
     }
   }
 }
@@ -337,6 +340,7 @@ TEST_CASE("B023: the loss's gradient of the hidden state is reduced once, and th
     std::vector<size_t> reductions = collectives_of(plan, "grad.ln_f");
     REQUIRE(reductions.size() == 1);
     CHECK(refusal(model, without_move(plan, reductions[0])) != "");
+    CHECK(numeric_difference(model, without_move(plan, reductions[0])) != "");
     // What the ranks hold adds up to the whole, and none holds it: as declared.
     EveryRank run(plan), single(plan_of(model, on("tp=1")));
     run.keep("grad.ln_f");

@@ -67,6 +67,8 @@ TEST_CASE("B015: gathered logits into the vocabulary-parallel loss are refused: 
   Plan faulty = with_gathered(plan, "head");
   CHECK(refusal(model, faulty).find("does not allow the placements") != std::string::npos);
   CHECK(proof_flaw(model, faulty).find("every rank holds all of \"loss.max\"") != std::string::npos);
+  CHECK(numeric_difference(model, plan) == "");
+  CHECK(numeric_difference(model, faulty) != "");
   // What it would have done: sums over the vocabulary twice what they are, which is a loss that looks like one.
   EveryRank right(plan), wrong(faulty);
   for (EveryRank* run : {&right, &wrong}) {
