@@ -231,6 +231,13 @@ StepRanges move_ranges(const Plan& plan, const PlanStep& step, AxisSet axes) {
     ranges.flaw = fmt::format("\"{}\" has {} dimensions, \"{}\" has {}", in.name, from.size(), out.name, to.size());
     return ranges;
   }
+  AxisSet cut = 0;
+  for (const DimCuts& dim : from) cut |= axes_of(dim);
+  if (step.op == OpKind::kZeroPad && (axes & ~cut) != 0) {
+    ranges.flaw = fmt::format(
+        "\"{}\" is not divided over all the axes of its group: its zeros would leave parts in twice", in.name);
+    return ranges;
+  }
   auto contains = [](const Interval& outer, const Interval& inner) {
     return outer.begin <= inner.begin && inner.end <= outer.end;
   };

@@ -46,7 +46,9 @@ Part gathering(std::span<const Part* const> parts, const Region& region) {
   size_t num_there = 0;
   for (const Part* part : parts) {
     if (part->region.dims.size() != region.dims.size()) throw OpFault{"has parts of other dimensions"};
-    IndexLoop loop(letters, intersection(part->region, region));
+    Region shared = intersection(part->region, region);
+    if (shared.num_elements() == 0) continue;
+    IndexLoop loop(letters, shared);
     loop.follow(tensor_of(*part), letters);
     loop.follow(tensor_of(result), letters);
     loop.run([&](const int64_t* at, const int64_t*) {
