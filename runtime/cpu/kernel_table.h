@@ -20,7 +20,7 @@ std::unique_ptr<Kernel> prepare_attention_grad(const LocalStep& step, std::share
 std::unique_ptr<Kernel> prepare_broadcast_to(const LocalStep& step);
 std::unique_ptr<Kernel> prepare_clip_coefficient(const LocalStep& step);
 std::unique_ptr<Kernel> prepare_concat(const LocalStep& step);
-std::unique_ptr<Kernel> prepare_contract(const LocalStep& step);
+std::unique_ptr<Kernel> prepare_contract(const LocalStep& step, std::shared_ptr<Scratch> scratch);
 std::unique_ptr<Kernel> prepare_divide(const LocalStep& step);
 std::unique_ptr<Kernel> prepare_dropout(const LocalStep& step);
 std::unique_ptr<Kernel> prepare_embedding(const LocalStep& step);
