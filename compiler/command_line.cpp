@@ -19,6 +19,7 @@ constexpr const char* kTopHelp = R"(tpc: compiles a model into a plan for tensor
 
   tpc shard MODEL [--tp N | --mesh dp=2,tp=4] [-o PLAN]   decide how every tensor is split; show or write the plan
   tpc report PLAN [--json | --csv]                        communication, memory and arithmetic of a plan
+  tpc diff PLAN PLAN [--json]                             what two plans have unlike: bytes, memory, collectives, splits
   tpc explain PLAN LAYER                                  why a layer is split as it is, and what else was possible
   tpc verify PLAN [--model MODEL]                         prove that a plan computes its model, without running it
   tpc shard --help, tpc report --help, ...                flags and examples
@@ -36,6 +37,12 @@ Examples:
   tpc report plan.json --json            everything, for programs
 )";
 
+constexpr const char* kDiffExamples = R"(
+Examples:
+  tpc diff tp2.json tp4.json             two plans side by side: only what differs; layers that repeat are told once
+  tpc diff tp2.json tp4.json --json      everything, for programs
+)";
+
 constexpr const char* kExplainExamples = R"(
 Examples:
   tpc explain plan.json block0.proj      what was chosen, what else was possible and its cost, and each collective
@@ -50,6 +57,8 @@ Examples:
 std::string summary_of(const std::string& command) {
   if (command == "shard")
     return "Decides how every tensor of a model is split over the ranks; shows or writes the plan.";
+  if (command == "diff")
+    return "Compares two plans: options, bytes received, memory, collectives, how tensors lie. Tells what differs.";
   if (command == "explain") return "Tells why a layer is split as it is, and what the alternatives would cost.";
   if (command == "verify")
     return "Proves that on every rank a plan computes its model; names the first step that does not. Nothing is run.";
@@ -112,11 +121,11 @@ Command parse_command_line(int argc, const char* const* argv) {
   if (first == "ops" && argc == 2) return TextCommand{ops_page()};
   if (first == "passes" && argc == 2) return TextCommand{passes_page()};
 
-  const std::vector<std::string> commands{"shard", "report", "explain", "verify"};
+  const std::vector<std::string> commands{"shard", "report", "diff", "explain", "verify"};
   if (std::find(commands.begin(), commands.end(), first) == commands.end()) {
     std::string nearest = nearest_word(first, commands);
-    std::string hint =
-        nearest.empty() ? "known are shard, report, explain, verify" : fmt::format("did you mean \"{}\"?", nearest);
+    std::string hint = nearest.empty() ? "known are shard, report, diff, explain, verify"
+                                       : fmt::format("did you mean \"{}\"?", nearest);
     throw UsageError("tpc", fmt::format("unknown {} \"{}\"; {}", first[0] == '-' ? "flag" : "command", first, hint));
   }
   const std::string command = "tpc " + first;
@@ -124,12 +133,18 @@ Command parse_command_line(int argc, const char* const* argv) {
   app.allow_extras();
   ShardFlags shard;
   ReportCommand report;
+  DiffCommand diff;
   ExplainCommand explain;
   VerifyCommand verify;
   bool json = false;
   bool csv = false;
   if (first == "shard") {
     shard.add_to(app);
+  } else if (first == "diff") {
+    app.add_option("A", diff.before_path, "plan file, made by tpc shard -o")->type_name("PLAN")->required();
+    app.add_option("B", diff.after_path, "the plan to compare it with")->type_name("PLAN")->required();
+    app.add_flag("--json", diff.json, "everything, for programs");
+    app.footer(kDiffExamples);
   } else if (first == "explain") {
     app.add_option("PLAN", explain.plan_path, "plan file, made by tpc shard -o")->required();
     app.add_option("LAYER", explain.layer, "a layer of the model, by name: block0.proj")->required();
@@ -160,6 +175,7 @@ Command parse_command_line(int argc, const char* const* argv) {
   if (!extras.empty()) refuse_extra(app, command, extras);
   refuse_empty(app, command);
   if (first == "shard") return shard.command();
+  if (first == "diff") return diff;
   if (first == "explain") return explain;
   if (first == "verify") return verify;
   if (json && csv) throw UsageError(command, "--json and --csv are two forms of one report; use one of them");
