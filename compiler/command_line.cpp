@@ -19,8 +19,8 @@ constexpr const char* kTopHelp = R"(tpc: compiles a model into a plan for tensor
 
   tpc shard MODEL [--tp N | --mesh dp=2,tp=4] [-o PLAN]   decide how every tensor is split; show or write the plan
   tpc report PLAN [--json | --csv]                        communication, memory and arithmetic of a plan
-  tpc diff PLAN PLAN [--json]                             what two plans have unlike: bytes, memory, collectives, splits
-  tpc explain PLAN LAYER                                  why a layer is split as it is, and what else was possible
+  tpc diff PLAN PLAN [--json]                             what two plans have unlike: bytes, memory, splits
+  tpc explain PLAN NODE [--json]                          why a layer or tensor is split so, and what else there was
   tpc verify PLAN [--model MODEL]                         prove that a plan computes its model, without running it
   tpc shard --help, tpc report --help, ...                flags and examples
   tpc --version
@@ -45,7 +45,13 @@ Examples:
 
 constexpr const char* kExplainExamples = R"(
 Examples:
-  tpc explain plan.json block0.proj      what was chosen, what else was possible and its cost, and each collective
+  tpc explain plan.json block0.proj      what was chosen, what else was possible and its cost; each collective, why it
+                                         is there and in which other plans it is not
+  tpc explain plan.json grad.block0.fc1.weight
+                                         a gradient: why it is added over ranks, and where
+  tpc explain plan.json "block0.proj@[R]"
+                                         what a collective makes, as tpc shard --rank 0 names it
+  tpc explain plan.json 42 --json        a step by its number, for programs
 )";
 
 constexpr const char* kVerifyExamples = R"(
@@ -59,7 +65,9 @@ std::string summary_of(const std::string& command) {
     return "Decides how every tensor of a model is split over the ranks; shows or writes the plan.";
   if (command == "diff")
     return "Compares two plans: options, bytes received, memory, collectives, how tensors lie. Tells what differs.";
-  if (command == "explain") return "Tells why a layer is split as it is, and what the alternatives would cost.";
+  if (command == "explain")
+    return "Tells why a layer or tensor is split as it is, why each collective is there, and what other ways would "
+           "cost.";
   if (command == "verify")
     return "Proves that on every rank a plan computes its model; names the first step that does not. Nothing is run.";
   return "Tells what a plan costs: communication, memory, arithmetic.";
@@ -147,7 +155,10 @@ Command parse_command_line(int argc, const char* const* argv) {
     app.footer(kDiffExamples);
   } else if (first == "explain") {
     app.add_option("PLAN", explain.plan_path, "plan file, made by tpc shard -o")->required();
-    app.add_option("LAYER", explain.layer, "a layer of the model, by name: block0.proj")->required();
+    app.add_option("NODE", explain.node,
+                   "a layer, a tensor or the number of a step: block0.proj, grad.block0.fc1.weight")
+        ->required();
+    app.add_flag("--json", explain.json, "everything, for programs");
     app.footer(kExplainExamples);
   } else if (first == "verify") {
     app.add_option("PLAN", verify.plan_path, "plan file, made by tpc shard -o")->required();

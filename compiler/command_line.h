@@ -62,7 +62,8 @@ struct DiffCommand {
 
 struct ExplainCommand {
   std::string plan_path;
-  std::string layer;
+  std::string node;  ///< a layer, a tensor or the number of a step
+  bool json = false;
 };
 
 struct VerifyCommand {
