@@ -79,6 +79,7 @@ Json to_json(const ExplainedCollective& collective) {
           {"seconds", row.seconds},
           {"why", row.why},
           {"rule", collective.rule},
+          {"without_sum", collective.without_sum ? to_json(*collective.without_sum) : Json(nullptr)},
           {"ways_around", list(collective.ways)}};
 }
 

@@ -141,7 +141,7 @@ std::string ways_text(const Plan& plan, const Explanation& explanation, const Ex
   return table.text(4);
 }
 
-std::string collectives_text(const Plan& plan, const Explanation& explanation) {
+std::string collectives_text(const Plan& plan, const Explanation& explanation, bool is_time) {
   if (explanation.collectives.empty()) {
     if (explanation.node.kind == ExplainedNode::Kind::kTensor) return "\nNo collective moves it.\n";
     return "\nNo collective: what it reads arrives as it is wanted, and what it makes is wanted so.\n";
@@ -154,6 +154,10 @@ std::string collectives_text(const Plan& plan, const Explanation& explanation) {
     text += fmt::format("    why: {}\n", row.why);
     if (!collective.rule.empty()) text += fmt::format("    rule: {}\n", collective.rule);
     text += fmt::format("    cost: {}\n", cost_text(explanation, row));
+    if (const std::optional<Alternative>& way = collective.without_sum) {
+      text += fmt::format("    the search's cheapest step without this sum {} {}: {}\n", is_time ? "takes" : "receives",
+                          price_text(*way->price, is_time), way->way);
+    }
     text += ways_text(plan, explanation, collective);
   }
   if (!explanation.impossible.empty()) {
@@ -181,7 +185,7 @@ std::string explanation_text(const Plan& plan, const CompileOptions& options, co
   bool has_memory_wish = plan.options.count("memory_price") + plan.options.count("memory_limit") > 0;
   if (!explanation.alternatives.empty() && has_memory_wish) text += "  (without the plan's price of memory or limit)\n";
   if (!explanation.not_priced.empty()) text += fmt::format("\nOther ways are not priced: {}\n", explanation.not_priced);
-  return text + collectives_text(plan, explanation);
+  return text + collectives_text(plan, explanation, options.price.is_time());
 }
 
 }  // namespace tpc

@@ -18,7 +18,7 @@ namespace {
 
 size_t position(int index) { return static_cast<size_t>(index); }
 
-/// The layers of one block of a model have few weights; more layers than this are not tried one by one.
+/// The layer itself and its neighbours; each has three other ways, and each way is compiled.
 constexpr size_t kMostLayersTried = 3;
 
 class Explainer {
@@ -47,6 +47,9 @@ class Explainer {
     } catch (const UserError& error) {
       // What was chosen and why collectives are there can be told all the same.
       result_.not_priced = error.diagnostics().front().message;
+    }
+    for (ExplainedCollective& collective : result_.collectives) {
+      if (adds(collective.row.kind)) collective.without_sum = cheapest_without_sum(collective.row.tensor);
     }
   }
 
@@ -100,12 +103,11 @@ class Explainer {
   ExplainedCollective explained_collective(size_t index) const {
     const CollectiveRow& row = result_.report.collectives[index];
     const PlanStep& move = step(row.step);
-    ExplainedCollective result{row, "", "", {}};
+    ExplainedCollective result{row, "", "", std::nullopt, {}};
     result.what = fmt::format("{} over {} of \"{}\": {} -> {}", op_name(row.kind), row.axis, row.tensor,
                               words_.placement(tensor(move.operands[0]), move.origin),
                               words_.placement(tensor(move.results[0]), move.origin));
-    bool adds = row.kind == OpKind::kAllReduce || row.kind == OpKind::kReduceScatter;
-    result.rule = adds ? maker_rule(row) : reader_rule(row);
+    result.rule = adds(row.kind) ? maker_rule(row) : reader_rule(row);
     return result;
   }
 
@@ -167,6 +169,19 @@ class Explainer {
       }
     }
     return "";
+  }
+
+  static bool adds(OpKind kind) { return kind == OpKind::kAllReduce || kind == OpKind::kReduceScatter; }
+
+  std::optional<Alternative> cheapest_without_sum(const std::string& made) const {
+    for (const NodeAlternatives& node : result_.alternatives) {
+      if (node.result != made) continue;
+      // By increasing price.
+      auto found = std::find_if(node.ways.begin(), node.ways.end(),
+                                [](const Alternative& way) { return way.price && !way.leaves_sum; });
+      if (found != node.ways.end()) return *found;
+    }
+    return std::nullopt;
   }
 
   std::vector<std::string> layers_to_try() const {

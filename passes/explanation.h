@@ -2,6 +2,7 @@
 /// reason, the cost, and other plans without it. Everything with a number was computed; nothing is an estimate.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,8 @@ struct ExplainedCollective {
   std::string what;
   /// What the rules of its maker (for a sum) or of its reader (for a gather) allow instead, in a sentence.
   std::string rule;
+  /// Of a sum whose maker's ways were priced: the cheapest of them that leaves none.
+  std::optional<Alternative> without_sum;
   std::vector<WayAround> ways;
 };
 

@@ -110,6 +110,7 @@ OtherPlans other_plans(const Graph& graph, const CompileOptions& options, const 
   explorer.try_flags();
   explorer.try_mesh("dp");
   explorer.try_mesh("tp");
+  if (options.strategy == "search") return explorer.take();
   for (const std::string& layer : layers) explorer.try_layer(layer);
   return explorer.take();
 }

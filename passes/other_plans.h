@@ -20,8 +20,9 @@ struct OtherPlans {
   std::vector<std::string> impossible;  ///< changes that the compiler refuses
 };
 
-/// Flags (sequence parallelism, ZeRO, the other strategy), the same ranks all on dp or all on tp, and for each of
-/// `layers` that has a weight: column, row, replicate, no annotation. `graph` is typed. Each is compiled.
+/// Flags (sequence parallelism, ZeRO, the other strategy), the same ranks all on dp or all on tp, and, where rules
+/// choose, for each of `layers` that has a weight: column, row, replicate, no annotation (a search has tried these:
+/// see layer_alternatives). `graph` is typed. Each is compiled.
 OtherPlans other_plans(const Graph& graph, const CompileOptions& options, const std::vector<std::string>& layers);
 
 }  // namespace tpc

@@ -108,6 +108,12 @@ TEST_CASE("what a way around costs is what its plan costs") {
   CHECK(way.arena_bytes == split.arena_bytes);
   CHECK(way_with(collective, "\"shard\": \"replicate\" on block0.proj").becomes == "gone");
   CHECK(way_with(collective, "--mesh dp=2").becomes == "gone");
+  // Of the ways that are told, priced by the search.
+  REQUIRE(collective.without_sum.has_value());
+  CHECK_FALSE(collective.without_sum->leaves_sum);
+  for (const Alternative& other : explanation.alternatives[0].ways) {
+    CHECK((other.leaves_sum || !other.price || *other.price >= *collective.without_sum->price));
+  }
 }
 
 TEST_CASE("a gradient is reduced over dp because dp splits the batch") {
