@@ -18,8 +18,10 @@ namespace {
 
 using Unit = AmountChange::Unit;
 
+std::string where(const Plan& plan) { return plan.mesh.world_size() == 1 ? "one rank" : user_mesh(plan.mesh); }
+
 std::string title(const Plan& plan) {
-  std::string text = plan.model_name + (plan.mesh.world_size() == 1 ? " on one rank" : " on " + user_mesh(plan.mesh));
+  std::string text = plan.model_name + " on " + where(plan);
   auto strategy = plan.options.find("strategy");
   return strategy == plan.options.end() ? text : text + ", strategy " + strategy->second;
 }
@@ -195,7 +197,7 @@ PlanDifference difference(const Plan& before, const Plan& after) {
     return list;
   };
   compare_all("size ", sizes(before), sizes(after));
-  compare("mesh", user_mesh(before.mesh), user_mesh(after.mesh));
+  compare("mesh", where(before), where(after));
   auto options = [](const Plan& plan) {
     std::map<std::string, std::string> list = plan.options;
     list.erase("mesh");
