@@ -45,7 +45,7 @@ ValueNumbers::ValueNumbers(const Graph& model) : model_(model), numbers_(model.v
 }
 
 std::vector<int> ValueNumbers::key(OpKind op, int attributes, std::vector<int> operands) const {
-  if (op == OpKind::kAdd) std::sort(operands.begin(), operands.end());
+  if (op == OpKind::kAdd || op == OpKind::kMultiply) std::sort(operands.begin(), operands.end());
   operands.push_back(attributes);
   operands.push_back(static_cast<int>(op));
   return operands;

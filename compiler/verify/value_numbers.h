@@ -22,7 +22,7 @@ class ValueNumbers {
   /// Type, and how a parameter starts. `number` is a leaf's.
   const Attributes& leaf_attributes(int number) const { return *leaf_attributes_.at(number); }
   /// Of the first result of an op on values; the other results have the numbers after it. kUnknown when the model
-  /// computes no such value. The order of an add's operands does not matter.
+  /// computes no such value. The order of the operands of an add or multiply does not matter.
   int result(OpKind op, const Attributes& attributes, std::vector<int> operands) const;
 
   const std::string& name(int number) const { return names_[static_cast<size_t>(number)]; }
