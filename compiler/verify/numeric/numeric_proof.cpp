@@ -42,7 +42,8 @@ struct Difference {
 
 std::optional<Difference> first_difference(const Part& part, const Part& whole) {
   std::string letters = dim_letters(part.region.dims.size());
-  IndexLoop loop(letters, part.region);
+  IndexLoop loop;
+  loop.within(letters, part.region);
   loop.follow(tensor_of(part), letters);
   loop.follow(tensor_of(whole), letters);
   std::optional<Difference> first;
@@ -137,7 +138,8 @@ class Comparison {
 
   static void mark(const Region& region, const Region& whole, std::vector<bool>& is_held) {
     std::string letters = dim_letters(region.dims.size());
-    IndexLoop loop(letters, region);
+    IndexLoop loop;
+    loop.within(letters, region);
     loop.follow({"", {}, whole, nullptr}, letters);
     loop.run([&](const int64_t* at, const int64_t*) { is_held[static_cast<size_t>(at[0])] = true; });
   }
