@@ -37,7 +37,8 @@ struct Difference {
   Element found = 0;
   Element wanted = 0;
 
-  std::string text() const { return fmt::format("at [{}]", fmt::join(index, ", ")); }
+  /// " at [0, 3]"; nothing of a scalar.
+  std::string place() const { return index.empty() ? "" : fmt::format(" at [{}]", fmt::join(index, ", ")); }
 };
 
 std::optional<Difference> first_difference(const Part& part, const Part& whole) {
@@ -125,8 +126,8 @@ class Comparison {
         const Part& part = executed.left[t][rank];
         numbers_ += static_cast<int64_t>(part.data.size());
         if (std::optional<Difference> difference = first_difference(part, wanted)) {
-          return fmt::format("\"{}\" becomes {} on rank {} {}, the model's {}", leaf.name, difference->found, rank,
-                             difference->text(), difference->wanted);
+          return fmt::format("\"{}\" becomes {} on rank {}{}, the model's {}", leaf.name, difference->found, rank,
+                             difference->place(), difference->wanted);
         }
         mark(part.region, wanted.region, is_held);
       }
@@ -175,9 +176,9 @@ class Comparison {
       std::optional<Difference> difference = first_difference(*together, wanted);
       if (!difference) continue;
       std::string of_whom = ranks.size() == 1 ? fmt::format("is {} on rank {}", difference->found, rank)
-                                              : fmt::format("is {}, the {} over ranks {},", difference->found,
+                                              : fmt::format("is {}, the {} over ranks {}", difference->found,
                                                             is_maximum ? "maximum" : "sum", fmt::join(ranks, ", "));
-      return fmt::format("\"{}\" {} {}, the model's is {}", made.name, of_whom, difference->text(), difference->wanted);
+      return fmt::format("\"{}\" {}{}, the model's is {}", made.name, of_whom, difference->place(), difference->wanted);
     }
     return "";
   }

@@ -66,7 +66,7 @@ TEST_CASE("parts of a sum are told by their sum") {
   std::optional<verify::NumericFlaw> flaw = verify::numeric_flaw(one_rank, faulty);
   REQUIRE(flaw.has_value());
   CHECK_EQ(flaw->step, static_cast<int>(wrong));
-  CHECK(flaw->message.find(", the sum over ranks 0, 1, at [0, 0, 0]") != std::string::npos);
+  CHECK(flaw->message.find(", the sum over ranks 0, 1 at [0, 0, 0]") != std::string::npos);
 }
 
 TEST_CASE("a buffer that is read after something else was written there is a flaw") {
