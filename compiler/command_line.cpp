@@ -19,7 +19,8 @@ constexpr const char* kTopHelp = R"(tpc: compiles a model into a plan for tensor
 
   tpc shard MODEL [--tp N | --mesh dp=2,tp=4] [-o PLAN]   decide how every tensor is split; show or write the plan
   tpc report PLAN [--json | --csv]                        communication, memory and arithmetic of a plan
-  tpc explain PLAN LAYER                                  why a layer is split as it is, and what else was possible
+  tpc diff PLAN PLAN [--json]                             what two plans have unlike: bytes, memory, splits
+  tpc explain PLAN NODE [--json]                          why a layer or tensor is split so, and what else there was
   tpc verify PLAN [--model MODEL] [--numeric]             prove that a plan computes its model, without running it
   tpc shard --help, tpc report --help, ...                flags and examples
   tpc --version
@@ -36,9 +37,21 @@ Examples:
   tpc report plan.json --json            everything, for programs
 )";
 
+constexpr const char* kDiffExamples = R"(
+Examples:
+  tpc diff tp2.json tp4.json             two plans side by side: only what differs; layers that repeat are told once
+  tpc diff tp2.json tp4.json --json      everything, for programs
+)";
+
 constexpr const char* kExplainExamples = R"(
 Examples:
-  tpc explain plan.json block0.proj      what was chosen, what else was possible and its cost, and each collective
+  tpc explain plan.json block0.proj      what was chosen, what else was possible and its cost; each collective, why it
+                                         is there and in which other plans it is not
+  tpc explain plan.json grad.block0.fc1.weight
+                                         a gradient: why it is added over ranks, and where
+  tpc explain plan.json "block0.proj@[R]"
+                                         what a collective makes, as tpc shard --rank 0 names it
+  tpc explain plan.json 42 --json        a step by its number, for programs
 )";
 
 constexpr const char* kVerifyExamples = R"(
@@ -51,7 +64,11 @@ Examples:
 std::string summary_of(const std::string& command) {
   if (command == "shard")
     return "Decides how every tensor of a model is split over the ranks; shows or writes the plan.";
-  if (command == "explain") return "Tells why a layer is split as it is, and what the alternatives would cost.";
+  if (command == "diff")
+    return "Compares two plans: options, bytes received, memory, collectives, how tensors lie. Tells what differs.";
+  if (command == "explain")
+    return "Tells why a layer or tensor is split as it is, why each collective is there, and what other ways would "
+           "cost.";
   if (command == "verify")
     return "Proves that on every rank a plan computes its model; names the first step that does not.";
   return "Tells what a plan costs: communication, memory, arithmetic.";
@@ -113,11 +130,11 @@ Command parse_command_line(int argc, const char* const* argv) {
   if (first == "ops" && argc == 2) return TextCommand{ops_page()};
   if (first == "passes" && argc == 2) return TextCommand{passes_page()};
 
-  const std::vector<std::string> commands{"shard", "report", "explain", "verify"};
+  const std::vector<std::string> commands{"shard", "report", "diff", "explain", "verify"};
   if (std::find(commands.begin(), commands.end(), first) == commands.end()) {
     std::string nearest = nearest_word(first, commands);
-    std::string hint =
-        nearest.empty() ? "known are shard, report, explain, verify" : fmt::format("did you mean \"{}\"?", nearest);
+    std::string hint = nearest.empty() ? "known are shard, report, diff, explain, verify"
+                                       : fmt::format("did you mean \"{}\"?", nearest);
     throw UsageError("tpc", fmt::format("unknown {} \"{}\"; {}", first[0] == '-' ? "flag" : "command", first, hint));
   }
   const std::string command = "tpc " + first;
@@ -125,15 +142,24 @@ Command parse_command_line(int argc, const char* const* argv) {
   app.allow_extras();
   ShardFlags shard;
   ReportCommand report;
+  DiffCommand diff;
   ExplainCommand explain;
   VerifyCommand verify;
   bool json = false;
   bool csv = false;
   if (first == "shard") {
     shard.add_to(app);
+  } else if (first == "diff") {
+    app.add_option("A", diff.before_path, "plan file, made by tpc shard -o")->type_name("PLAN")->required();
+    app.add_option("B", diff.after_path, "the plan to compare it with")->type_name("PLAN")->required();
+    app.add_flag("--json", diff.json, "everything, for programs");
+    app.footer(kDiffExamples);
   } else if (first == "explain") {
     app.add_option("PLAN", explain.plan_path, "plan file, made by tpc shard -o")->required();
-    app.add_option("LAYER", explain.layer, "a layer of the model, by name: block0.proj")->required();
+    app.add_option("NODE", explain.node,
+                   "a layer, a tensor or the number of a step: block0.proj, grad.block0.fc1.weight")
+        ->required();
+    app.add_flag("--json", explain.json, "everything, for programs");
     app.footer(kExplainExamples);
   } else if (first == "verify") {
     app.add_option("PLAN", verify.plan_path, "plan file, made by tpc shard -o")->required();
@@ -163,6 +189,7 @@ Command parse_command_line(int argc, const char* const* argv) {
   if (!extras.empty()) refuse_extra(app, command, extras);
   refuse_empty(app, command);
   if (first == "shard") return shard.command();
+  if (first == "diff") return diff;
   if (first == "explain") return explain;
   if (first == "verify") return verify;
   if (json && csv) throw UsageError(command, "--json and --csv are two forms of one report; use one of them");

@@ -54,9 +54,16 @@ struct ReportCommand {
   bool all_collectives = false;
 };
 
+struct DiffCommand {
+  std::string before_path;
+  std::string after_path;
+  bool json = false;
+};
+
 struct ExplainCommand {
   std::string plan_path;
-  std::string layer;
+  std::string node;  ///< a layer, a tensor or the number of a step
+  bool json = false;
 };
 
 struct VerifyCommand {
@@ -70,7 +77,7 @@ struct TextCommand {
   std::string text;
 };
 
-using Command = std::variant<ShardCommand, ReportCommand, ExplainCommand, VerifyCommand, TextCommand>;
+using Command = std::variant<ShardCommand, ReportCommand, DiffCommand, ExplainCommand, VerifyCommand, TextCommand>;
 
 /// Throws UsageError: an unknown flag names the nearest, a value out of range the values allowed.
 Command parse_command_line(int argc, const char* const* argv);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "compiler/ops/op_def.h"
 #include "compiler/plan/plan_classes.h"
@@ -33,37 +34,27 @@ std::string way_text(const Graph& graph, const Node& node, const NodeSharding& s
   return text;
 }
 
-/// Whether the layer's step of that op in the plan is given and makes tensors graph so.
-bool does_as(const Plan& plan, const Node& node, const NodeSharding& sharding) {
+/// Whether the plan's step for the node is given and makes tensors so.
+bool does_as(const Plan& plan, const Graph& graph, const Node& node, const NodeSharding& sharding) {
+  const std::string& made = graph.value(node.results[0]).name;
   return std::any_of(plan.steps.begin(), plan.steps.end(), [&](const PlanStep& step) {
     return step.op == node.op && step.layer == node.layer && step.phase == node.phase &&
+           plan.tensors[static_cast<size_t>(step.results[0])].name == made &&
            shardings_of(plan, step.operands) == sharding.operands &&
            shardings_of(plan, step.results) == sharding.results;
   });
 }
 
-}  // namespace
-
-std::vector<NodeAlternatives> alternatives(const Graph& typed, const CompileOptions& options, const Plan& plan,
-                                           const std::string& layer) {
-  Graph graph = differentiated(typed, options);
-  graph.mesh = plan.mesh;
+/// The nodes among `wanted` that have a choice, with their ways.
+std::vector<NodeAlternatives> ways_of(const Graph& graph, const CompileOptions& options, const Plan& plan,
+                                      const std::function<std::vector<size_t>(const SearchNetwork&)>& wanted) {
   SearchProblem problem(graph, options);
   const SearchSpace& space = problem.space;
   const SearchNetwork& network = problem.network;
-
-  std::vector<size_t> nodes;
-  for (bool wants_heavy : {true, false}) {
-    for (size_t n = 0; n < graph.nodes.size() && (wants_heavy || nodes.empty()); ++n) {
-      const Node& node = graph.nodes[n];
-      bool fits = node.layer == layer && node.phase == Phase::kForward && network.variable_of_node(n) >= 0;
-      if (fits && (op_def(node.op).heavy == wants_heavy)) nodes.push_back(n);
-    }
-  }
   std::vector<NodeAlternatives> result;
-  for (size_t n : nodes) {
+  for (size_t n : wanted(network)) {
     const Node& node = graph.nodes[n];
-    NodeAlternatives item{std::string(op_name(node.op)), {}};
+    NodeAlternatives item{std::string(op_name(node.op)), graph.value(node.results[0]).name, {}};
     std::vector<Cost> least;
     for (int norm_way = 0; norm_way < network.num_norm_ways(); ++norm_way) {
       std::vector<Cost> costs =
@@ -74,7 +65,8 @@ std::vector<NodeAlternatives> alternatives(const Graph& typed, const CompileOpti
     }
     const std::vector<NodeSharding>& shardings = space.choices(space.kind(n)).shardings;
     for (size_t i = 0; i < shardings.size() && i < least.size(); ++i) {
-      Alternative way{way_text(graph, node, shardings[i]), does_as(plan, node, shardings[i]), std::nullopt, 0};
+      Alternative way{way_text(graph, node, shardings[i]), does_as(plan, graph, node, shardings[i]),
+                      shardings[i].results[0].has_partial(), std::nullopt, 0};
       if (least[i] < kInfeasible) {
         Charge charge = network.cheapest_charge(least[i]);
         way.price = charge.price;
@@ -89,6 +81,45 @@ std::vector<NodeAlternatives> alternatives(const Graph& typed, const CompileOpti
     result.push_back(std::move(item));
   }
   return result;
+}
+
+Graph step_on_mesh(const Graph& typed, const CompileOptions& options, const Plan& plan) {
+  Graph graph = differentiated(typed, options);
+  graph.mesh = plan.mesh;
+  return graph;
+}
+
+}  // namespace
+
+std::vector<NodeAlternatives> layer_alternatives(const Graph& typed, const CompileOptions& options, const Plan& plan,
+                                                 const std::string& layer) {
+  Graph graph = step_on_mesh(typed, options, plan);
+  return ways_of(graph, options, plan, [&](const SearchNetwork& network) {
+    std::vector<size_t> nodes;
+    for (bool wants_heavy : {true, false}) {
+      for (size_t n = 0; n < graph.nodes.size() && (wants_heavy || nodes.empty()); ++n) {
+        const Node& node = graph.nodes[n];
+        bool fits = node.layer == layer && node.phase == Phase::kForward && network.variable_of_node(n) >= 0;
+        if (fits && (op_def(node.op).heavy == wants_heavy)) nodes.push_back(n);
+      }
+    }
+    return nodes;
+  });
+}
+
+std::vector<NodeAlternatives> tensor_alternatives(const Graph& typed, const CompileOptions& options, const Plan& plan,
+                                                  const std::string& tensor) {
+  Graph graph = step_on_mesh(typed, options, plan);
+  return ways_of(graph, options, plan, [&](const SearchNetwork& network) {
+    std::vector<size_t> nodes;
+    for (size_t n = 0; n < graph.nodes.size(); ++n) {
+      const std::vector<ValueId>& results = graph.nodes[n].results;
+      bool makes = std::any_of(results.begin(), results.end(),
+                               [&](ValueId result) { return graph.value(result).name == tensor; });
+      if (makes && network.variable_of_node(n) >= 0) nodes.push_back(n);
+    }
+    return nodes;
+  });
 }
 
 Front price_memory_front(const Graph& typed, const CompileOptions& options) {

@@ -9,54 +9,11 @@
 #include <tuple>
 
 #include "compiler/core/check.h"
-#include "compiler/ops/op_def.h"
 #include "compiler/sharding/conversion_graph.h"
+#include "passes/move_reasons.h"
 
 namespace tpc {
 namespace {
-
-std::string wanted_by(const Node& user) {
-  if (user.op == OpKind::kUpdate) return "the parameter at rest";
-  if (user.op == OpKind::kOutput) return fmt::format("output \"{}\"", user.attributes.get_string("name"));
-  return fmt::format("\"{}\" ({})", user.layer, op_def(user.op).name);
-}
-
-/// Who made the placement and who wants the other, in words; only axes that change count.
-std::string reason(const Value& value, const TensorSharding& from, const Node& producer, const Node& user,
-                   const TensorSharding& to) {
-  bool sums = false;
-  bool maximum = false;
-  bool splits = false;
-  bool gathers = false;
-  std::string split_by;
-  for (size_t axis = 0; axis < to.placements.size(); ++axis) {
-    const Placement& before = from.placements[axis];
-    const Placement& after = to.placements[axis];
-    if (before == after) continue;
-    sums = sums || (before.is_partial() && !after.is_partial());
-    maximum = maximum || (before.is_partial() && before.reduce == ReduceOp::kMax);
-    splits = splits || after.is_shard();
-    gathers = gathers || (before.is_shard() && after.is_replicate());
-    if (before.is_shard()) split_by = dim_name(value, before.dim);
-  }
-  if (maximum) {
-    return fmt::format("each rank has the maximum of its block only; {} needs the largest of all", wanted_by(user));
-  }
-  bool norm = producer.op == OpKind::kSumSquares || producer.op == OpKind::kAdd;
-  if (sums && norm && producer.phase == Phase::kOptimizer)
-    return "each rank has the squares of its own gradients; the norm needs all";
-  if (sums) {
-    bool gradient = user.phase == Phase::kOptimizer && user.op != OpKind::kOutput;
-    return fmt::format("each rank holds a part of the sum that is {}\"{}\"; {} needs {}",
-                       gradient ? "the gradient of " : "", producer.layer, wanted_by(user),
-                       splits ? "its block of the whole" : "the whole");
-  }
-  if (gathers && !splits) {
-    return fmt::format("\"{}\" leaves it split by {}; {} needs it whole", producer.layer, split_by, wanted_by(user));
-  }
-  return fmt::format("\"{}\" leaves it as {}; {} needs {}", producer.layer, to_string(from), wanted_by(user),
-                     to_string(to));
-}
 
 /// Uses of one value that share their conversions, and the forms that these start from.
 struct UseGroup {
@@ -82,6 +39,7 @@ class RedistributeInserter {
  public:
   RedistributeInserter(Graph& graph, const CompileOptions& options)
       : graph_(graph),
+        dim_names_(graph),
         graphs_(graph.mesh, options.price, options.detours()),
         source_(std::move(graph.nodes)),
         producer_(graph.values.size(), -1) {
@@ -247,7 +205,7 @@ class RedistributeInserter {
     move.operands = {from};
     move.operand_shardings = {before};
     const Node& made_by = source_[static_cast<size_t>(producer_[value.position()])];
-    move.why = reason(graph_.value(value), before, made_by, user, wanted);
+    move.why = move_reason(graph_, dim_names_, {value, made_by, before, user, wanted});
     std::string name = fmt::format("{}@{}", graph_.value(value).name, to_string(wanted));
     // Gathered for forward and gathered again for backward.
     if (!names_.insert(name).second) name += phase == Phase::kForward ? "" : "~" + std::string(to_string(phase));
@@ -290,6 +248,7 @@ class RedistributeInserter {
   using TreeKey = std::tuple<Shape, DType, std::vector<TensorSharding>, std::vector<TensorSharding>>;
 
   Graph& graph_;
+  DimensionNames dim_names_;
   ConversionGraphs graphs_;
   std::vector<Node> source_;
   std::vector<int> producer_;

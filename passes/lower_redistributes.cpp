@@ -10,6 +10,7 @@
 #include "compiler/ir/move_ops.h"
 #include "compiler/sharding/conversion_graph.h"
 #include "passes/collective_price.h"
+#include "passes/move_reasons.h"
 
 namespace tpc {
 namespace {
@@ -42,6 +43,7 @@ Graph lower_redistributes(Graph graph, const PassContext& context) {
   using Key = std::tuple<Shape, DType, TensorSharding, TensorSharding>;
   std::map<Key, std::vector<Move>> paths;
   ConversionGraphs graphs(graph.mesh, context.options.price, context.options.detours());
+  DimensionNames names(graph);
   std::vector<Node> source = std::move(graph.nodes);
   graph.nodes.clear();
   graph.nodes.reserve(source.size() + source.size() / 8);
@@ -70,6 +72,7 @@ Graph lower_redistributes(Graph graph, const PassContext& context) {
         graph.value(next).sharding = path[i].to;
       }
       graph.nodes.push_back(lowered(node, path[i], current, next));
+      graph.nodes.back().why = part_reason(graph, names, node.operands[0], path, i, node.why);
       current = next;
     }
     TPC_CHECK(current == result, "conversion of \"{}\" is empty", graph.value(result).name);

@@ -35,7 +35,7 @@ find compiler passes runtime tests benchmarks -type f \
       allow("runtime/threads", plan " runtime")
 
       everything = plan " compiler/frontend compiler/verify compiler/verify/numeric passes passes/solver passes/strategies runtime runtime/cpu runtime/threads tests/support"
-      for (i = split("contract differential documentation errors fuzz golden mutation support unit", tests, " "); i > 0; --i) {
+      for (i = split("contract differential documentation errors faults fuzz golden mutation support unit", tests, " "); i > 0; --i) {
         allow("tests/" tests[i], everything)
       }
       allow("benchmarks", everything)

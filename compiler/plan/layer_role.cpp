@@ -13,21 +13,6 @@ namespace {
 
 const PlanTensor& tensor_of(const Plan& plan, int tensor) { return plan.tensors[static_cast<size_t>(tensor)]; }
 
-/// Name of the dimension that the factor splits, from the first tensor that has it (weights first: their dimensions are
-/// the least ambiguous).
-std::string factor_name(const Plan& plan, const PlanStep& step, const Factor& factor, const ModelWords& words) {
-  std::string name = factor.name;
-  for (bool weights : {true, false}) {
-    for (size_t i = 0; i < step.operands.size(); ++i) {
-      const PlanTensor& tensor = tensor_of(plan, step.operands[i]);
-      if ((tensor.role == TensorRole::kParameter) != weights || !factor.operands[i]) continue;
-      name = words.dim_name(tensor, static_cast<size_t>(factor.operands[i]->dim), step.origin);
-      if (!name.starts_with("dim ")) return name;
-    }
-  }
-  return name;
-}
-
 std::string role_of_factor(const Plan& plan, const PlanStep& step, const Factor& factor, const ModelWords& words) {
   bool in_weight = false;
   bool in_input = false;
@@ -43,12 +28,26 @@ std::string role_of_factor(const Plan& plan, const PlanStep& step, const Factor&
   std::string name = factor_name(plan, step, factor, words);
   if (name == "seq") return "sequence-parallel";
   if (step.op == OpKind::kEmbedding && in_weight && !in_result) return fmt::format("vocabulary-parallel ({})", name);
-  if (!has_weight || !in_weight) return "by " + name;
+  // A layer is column- or row-parallel by what its forward work does.
+  if (!has_weight || !in_weight || step.phase != Phase::kForward) return "by " + name;
   if (in_result) return fmt::format("column-parallel ({})", name);
   return in_input ? fmt::format("row-parallel ({})", name) : "by " + name;
 }
 
 }  // namespace
+
+std::string factor_name(const Plan& plan, const PlanStep& step, const Factor& factor, const ModelWords& words) {
+  std::string name = factor.name;
+  for (bool weights : {true, false}) {
+    for (size_t i = 0; i < step.operands.size(); ++i) {
+      const PlanTensor& tensor = tensor_of(plan, step.operands[i]);
+      if ((tensor.role == TensorRole::kParameter) != weights || !factor.operands[i]) continue;
+      name = words.dim_name(tensor, static_cast<size_t>(factor.operands[i]->dim), step.origin);
+      if (!name.starts_with("dim ")) return name;
+    }
+  }
+  return name;
+}
 
 std::string layer_role(const Plan& plan, const PlanStep& step, const ModelWords& words) {
   const OpDef& def = op_def(step.op);

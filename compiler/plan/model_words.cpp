@@ -81,11 +81,18 @@ std::string ModelWords::dim_name(const PlanTensor& tensor, size_t dim, const std
   const Shape& shape = tensor.type.shape;
   std::string unknown = fmt::format("dim {}", dim);
   if (dim >= shape.size()) return unknown;
-  // Batch and sequence lead activations and stand nowhere else.
+  // Batch and sequence stand together, mostly first, in activations and nowhere else.
+  size_t batch = 0;
+  for (size_t i = 0; i + 1 < shape.size(); ++i) {
+    if (shape[i] != size_of("batch") || shape[i + 1] != size_of("seq")) continue;
+    batch = i;
+    break;
+  }
   auto leads = [&](size_t place, int64_t size) {
-    return !is_weight(tensor) && ((place == 0 && size_of("batch") == size) || (place == 1 && size_of("seq") == size));
+    return !is_weight(tensor) &&
+           ((place == batch && size_of("batch") == size) || (place == batch + 1 && size_of("seq") == size));
   };
-  if (leads(dim, shape[dim])) return dim == 0 ? "batch" : "seq";
+  if (leads(dim, shape[dim])) return dim == batch ? "batch" : "seq";
   std::vector<std::string> found;
   for (const auto& [name, size] : dims_) {
     if (size == shape[dim] && name != "batch" && name != "seq") found.push_back(name);
@@ -119,8 +126,7 @@ std::string ModelWords::placement(const PlanTensor& tensor, const std::string& o
   for (size_t i = 0; i < plan_.mesh.num_axes(); ++i) {
     const Placement& placement = tensor.sharding.placements[i];
     bool is_dp = user_axis(plan_.mesh.axes()[i].name) == "dp";
-    bool follows_dp = is_weight(tensor) ? placement.is_replicate() : placement.is_shard_of(0);
-    if (placement.is_replicate() || (is_dp && follows_dp)) continue;
+    if (placement.is_replicate() || (is_dp && splits_batch(tensor, placement, origin))) continue;
     std::string words = placement.is_partial() ? (placement.reduce == ReduceOp::kMax ? "partial max" : "partial sum")
                                                : "by " + dim_name(tensor, static_cast<size_t>(placement.dim), origin);
     auto same = std::find_if(parts.begin(), parts.end(), [&](const auto& part) { return part.first == words; });
@@ -133,6 +139,11 @@ std::string ModelWords::placement(const PlanTensor& tensor, const std::string& o
     text += (text.empty() ? "" : ", ") + words + (axis == "tp" ? "" : " over " + axis);
   }
   return text.empty() ? "whole" : text;
+}
+
+bool ModelWords::splits_batch(const PlanTensor& tensor, const Placement& placement, const std::string& origin) const {
+  if (!placement.is_shard() || is_weight(tensor)) return false;
+  return placement.dim == 0 || dim_name(tensor, static_cast<size_t>(placement.dim), origin) == "batch";
 }
 
 int64_t ModelWords::size_of(std::string_view name) const {

@@ -31,8 +31,12 @@ class ModelWords {
   /// all of tp. A dp axis is told only where it does not follow the rule (activations by batch, weights whole).
   std::string placement(const PlanTensor& tensor, const std::string& origin) const;
 
+  /// That is what dp does to activations: their batch, or what stands in its place.
+  bool splits_batch(const PlanTensor& tensor, const Placement& placement, const std::string& origin) const;
+
   /// "batch 4, seq 32, hidden 128", as the model file lists them.
   std::string sizes() const;
+  const std::vector<std::pair<std::string, int64_t>>& dims() const { return dims_; }
 
  private:
   /// -1 when there is none of that name.

@@ -68,6 +68,12 @@ std::string relative_to_block(std::string_view text, std::string_view block) {
   return result;
 }
 
+std::string_view without_number(std::string_view tensor) {
+  Numbered parts = split_number(tensor);
+  bool is_numbered = parts.number >= 0 && parts.stem.ends_with('~');
+  return is_numbered ? parts.stem.substr(0, parts.stem.size() - 1) : tensor;
+}
+
 std::vector<BlockRun> find_runs(const std::vector<std::string>& names, const std::vector<std::string>& contents) {
   std::vector<BlockRun> runs;
   for (size_t i = 0; i < names.size(); ++i) {

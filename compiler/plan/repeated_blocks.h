@@ -16,6 +16,10 @@ std::string name_in_block(std::string_view layer);
 /// `text` as it reads in any block: in "block3", "block3.fc1" becomes "fc1", "block2.x" becomes "block{i-1}.x".
 std::string relative_to_block(std::string_view text, std::string_view block);
 
+/// A tensor's name without the number by which a pass told it from others of its node: "ln1.layer_norm_grad" of
+/// "ln1.layer_norm_grad~56". The number counts through the whole model.
+std::string_view without_number(std::string_view tensor);
+
 /// Neighbours in a list of blocks with equal content and consecutive numbers.
 struct BlockRun {
   size_t first = 0;

@@ -80,8 +80,12 @@ struct Letters {
 struct MatrixOperand {
   MatrixLayout layout;
   std::optional<StridedCopy> copy;
-  std::vector<float> scratch;
+  int64_t copy_floats = 0;
 };
+
+/// Copies and the library's scratch begin at whole cache lines.
+constexpr int64_t kLineFloats = 16;
+constexpr int64_t whole_lines(int64_t floats) { return (floats + kLineFloats - 1) / kLineFloats * kLineFloats; }
 
 /// A dense copy with the letters in the order `packed_term`. `into` says the direction: into the copy or out of it.
 MatrixOperand pack(const Letters& tensor, const std::string& packed_term, const MatrixLayout& layout, bool into) {
@@ -99,7 +103,7 @@ MatrixOperand pack(const Letters& tensor, const std::string& packed_term, const 
   MatrixOperand operand;
   operand.layout = layout;
   operand.copy.emplace(whole_region(loop.sizes), into ? of_tensor : of_packed, into ? of_packed : of_tensor);
-  operand.scratch.resize(static_cast<size_t>(num_elements(tensor.sizes)));
+  operand.copy_floats = num_elements(tensor.sizes);
   return operand;
 }
 
@@ -126,7 +130,7 @@ const dnnl::engine& cpu_engine() {
 
 class ContractKernel final : public Kernel {
  public:
-  explicit ContractKernel(const LocalStep& step)
+  ContractKernel(const LocalStep& step, std::shared_ptr<Scratch> scratch)
       : name_(step.name),
         einsum_(parse_einsum(step.attributes.get_string("einsum"))),
         groups_(einsum_groups(einsum_)),
@@ -135,6 +139,7 @@ class ContractKernel final : public Kernel {
         y_(einsum_.y, step.results[0].region.extents()),
         tensors_{step.operands[0].f32(), step.operands[1].f32(), step.results[0].f32()},
         num_threads_(omp_get_max_threads()),
+        scratch_(std::move(scratch)),
         stream_(cpu_engine()) {
     try {
       if (!make_primitive(/*pack_all=*/false)) {
@@ -143,18 +148,23 @@ class ContractKernel final : public Kernel {
     } catch (const dnnl::error& error) {
       throw DeviceError(fmt::format("\"{}\": oneDNN cannot prepare {}: {}", name_, to_string(einsum_), error.what()));
     }
+    reserve_scratch();
   }
 
   void run(const StepContext& /*context*/) override {
     const ThreadCountScope threads(num_threads_);
-    if (operands_[0].copy) operands_[0].copy->run(tensors_[0], operands_[0].scratch.data());
-    if (operands_[1].copy) operands_[1].copy->run(tensors_[1], operands_[1].scratch.data());
+    float* const scratch = first_line(scratch_->of(0));
+    auto data = [&](size_t i) { return operands_[i].copy ? scratch + scratch_at_[i] : tensors_[i]; };
     try {
+      for (size_t i = 0; i < 3; ++i) arguments_.at(roles_[i]).set_data_handle(data(i));
+      arguments_.at(DNNL_ARG_SCRATCHPAD).set_data_handle(scratch + scratch_at_[3]);
+      if (operands_[0].copy) operands_[0].copy->run(tensors_[0], data(0));
+      if (operands_[1].copy) operands_[1].copy->run(tensors_[1], data(1));
       product_.execute(stream_, arguments_);
     } catch (const dnnl::error& error) {
       throw DeviceError(fmt::format("\"{}\": oneDNN failed in {}: {}", name_, to_string(einsum_), error.what()));
     }
-    if (operands_[2].copy) operands_[2].copy->run(operands_[2].scratch.data(), tensors_[2]);
+    if (operands_[2].copy) operands_[2].copy->run(data(2), tensors_[2]);
   }
 
  private:
@@ -195,21 +205,43 @@ class ContractKernel final : public Kernel {
     const bool is_reference = std::string_view(product.impl_info_str()).starts_with("ref");
     if (is_reference && !pack_all) return false;
 
-    auto data = [&](size_t i) { return operands_[i].copy ? operands_[i].scratch.data() : tensors_[i]; };
     product_ = dnnl::matmul(product);
+    roles_[0] = swapped ? DNNL_ARG_WEIGHTS : DNNL_ARG_SRC;
+    roles_[1] = swapped ? DNNL_ARG_SRC : DNNL_ARG_WEIGHTS;
+    roles_[2] = DNNL_ARG_DST;
+    // Where the data lie is told before each run, for scratch is found then.
     arguments_ = {
-        {DNNL_ARG_SRC, dnnl::memory(left_desc, cpu_engine(), data(swapped ? 1 : 0))},
-        {DNNL_ARG_WEIGHTS, dnnl::memory(right_desc, cpu_engine(), data(swapped ? 0 : 1))},
-        {DNNL_ARG_DST, dnnl::memory(y_desc, cpu_engine(), data(2))},
-        {DNNL_ARG_SCRATCHPAD, dnnl::memory(product.scratchpad_desc(), cpu_engine())},
+        {DNNL_ARG_SRC, dnnl::memory(left_desc, cpu_engine(), nullptr)},
+        {DNNL_ARG_WEIGHTS, dnnl::memory(right_desc, cpu_engine(), nullptr)},
+        {DNNL_ARG_DST, dnnl::memory(y_desc, cpu_engine(), nullptr)},
+        {DNNL_ARG_SCRATCHPAD, dnnl::memory(product.scratchpad_desc(), cpu_engine(), nullptr)},
     };
     return true;
+  }
+
+  /// Copies one after the other, then the library's scratch.
+  void reserve_scratch() {
+    int64_t floats = 0;
+    for (size_t i = 0; i < 3; ++i) {
+      scratch_at_[i] = floats;
+      floats += whole_lines(operands_[i].copy_floats);
+    }
+    scratch_at_[3] = floats;
+    auto bytes = static_cast<int64_t>(arguments_.at(DNNL_ARG_SCRATCHPAD).get_desc().get_size());
+    floats += whole_lines((bytes + 3) / 4);
+    scratch_->reserve(1, floats + kLineFloats);
+  }
+
+  static float* first_line(float* scratch) {
+    auto address = reinterpret_cast<uintptr_t>(scratch);
+    constexpr uintptr_t kLineBytes = kLineFloats * sizeof(float);
+    return scratch + (kLineBytes - address % kLineBytes) % kLineBytes / sizeof(float);
   }
 
   MatrixOperand place(const Letters& tensor, const std::string& batch, const std::string& rows,
                       const std::string& columns, bool always_pack, bool into) const {
     const std::optional<MatrixLayout> layout = tensor.layout(batch, rows, columns);
-    if (layout && !always_pack) return {*layout, std::nullopt, {}};
+    if (layout && !always_pack) return {*layout, std::nullopt, 0};
     const std::string packed_term = batch + rows + columns;
     Shape packed_sizes;
     for (char letter : packed_term) packed_sizes.push_back(tensor.size(letter));
@@ -225,6 +257,9 @@ class ContractKernel final : public Kernel {
   float* tensors_[3];
   int num_threads_;
   MatrixOperand operands_[3];
+  std::shared_ptr<Scratch> scratch_;
+  int64_t scratch_at_[4] = {};  ///< of the three copies and the library's scratch, in floats
+  int roles_[3] = {};           ///< the library's names of x, w and y
   dnnl::stream stream_;
   dnnl::matmul product_;
   std::unordered_map<int, dnnl::memory> arguments_;
@@ -232,6 +267,8 @@ class ContractKernel final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> prepare_contract(const LocalStep& step) { return std::make_unique<ContractKernel>(step); }
+std::unique_ptr<Kernel> prepare_contract(const LocalStep& step, std::shared_ptr<Scratch> scratch) {
+  return std::make_unique<ContractKernel>(step, std::move(scratch));
+}
 
 }  // namespace tpc

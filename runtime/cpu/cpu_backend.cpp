@@ -10,8 +10,13 @@ namespace tpc {
 namespace {
 
 struct KernelRow {
+  constexpr KernelRow(OpKind kind, PrepareKernel function) : op(kind), prepare(function) {}
+  constexpr KernelRow(OpKind kind, PrepareScratchKernel function) : op(kind), prepare_with_scratch(function) {}
+
   OpKind op;
-  PrepareKernel prepare;
+  // One of the two.
+  PrepareKernel prepare = nullptr;
+  PrepareScratchKernel prepare_with_scratch = nullptr;
 };
 
 // What is absent cannot stand in a plan (leaves, outputs, redistribute) or is the communicator's.
@@ -68,8 +73,11 @@ class CpuBackend final : public Backend {
     const auto* row = std::ranges::find(kKernels, step.op, &KernelRow::op);
     TPC_CHECK(row != std::end(kKernels), "the cpu backend has no kernel for \"{}\" (op {})", step.name,
               static_cast<int>(step.op));
-    return row->prepare(step);
+    return row->prepare != nullptr ? row->prepare(step) : row->prepare_with_scratch(step, scratch_);
   }
+
+ private:
+  std::shared_ptr<Scratch> scratch_ = std::make_shared<Scratch>();
 };
 
 }  // namespace

@@ -5,19 +5,22 @@
 #include <utility>
 
 #include "runtime/backend.h"
+#include "runtime/cpu/scratch.h"
 
 namespace tpc {
 
 using PrepareKernel = std::unique_ptr<Kernel> (*)(const LocalStep&);
+/// Of kernels that need working memory; they keep `scratch`, which the kernels of a rank share.
+using PrepareScratchKernel = std::unique_ptr<Kernel> (*)(const LocalStep&, std::shared_ptr<Scratch> scratch);
 
 std::unique_ptr<Kernel> prepare_adamw(const LocalStep& step);
 std::unique_ptr<Kernel> prepare_add(const LocalStep& step);
-std::unique_ptr<Kernel> prepare_attention(const LocalStep& step);
-std::unique_ptr<Kernel> prepare_attention_grad(const LocalStep& step);
+std::unique_ptr<Kernel> prepare_attention(const LocalStep& step, std::shared_ptr<Scratch> scratch);
+std::unique_ptr<Kernel> prepare_attention_grad(const LocalStep& step, std::shared_ptr<Scratch> scratch);
 std::unique_ptr<Kernel> prepare_broadcast_to(const LocalStep& step);
 std::unique_ptr<Kernel> prepare_clip_coefficient(const LocalStep& step);
 std::unique_ptr<Kernel> prepare_concat(const LocalStep& step);
-std::unique_ptr<Kernel> prepare_contract(const LocalStep& step);
+std::unique_ptr<Kernel> prepare_contract(const LocalStep& step, std::shared_ptr<Scratch> scratch);
 std::unique_ptr<Kernel> prepare_divide(const LocalStep& step);
 std::unique_ptr<Kernel> prepare_dropout(const LocalStep& step);
 std::unique_ptr<Kernel> prepare_embedding(const LocalStep& step);

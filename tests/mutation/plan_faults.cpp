@@ -109,6 +109,8 @@ void reduce_later(const Plan& plan, const VisitFault& visit) {
     for (size_t use : uses) {
       const PlanStep& user = plan.steps[use];
       if (user.results.size() != 1 || user.op == OpKind::kOutput || is_move(user.op)) continue;
+      const Shape& shape = tensor_of(plan, user.results[0]).type.shape;
+      if (why_illegal(shape, tensor_of(plan, part).sharding, plan.mesh)) continue;
       visit(
           [=, &plan](Plan& faulty) {
             int result = user.results[0];

@@ -3,6 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include "compiler/frontend/model.h"
+#include "compiler/verify/numeric/numeric_proof.h"
+#include "passes/one_rank_plan.h"
 #include "passes/plan_flaw.h"
 #include "tests/support/program.h"
 
@@ -30,6 +33,17 @@ TEST_CASE("random legal plans are proved: the second quarter of a thousand") { c
 TEST_CASE("random legal plans are proved: the third quarter of a thousand") { check_proved(500); }
 
 TEST_CASE("random legal plans are proved: the last quarter of a thousand") { check_proved(750); }
+
+TEST_CASE("random legal plans leave the numbers of one rank") {
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    RandomPlan random = random_plan(seed);
+    DiagnosticSink sink;
+    Model model = parse_model(random.model, "random.json", {}, sink);
+    const Plan one_rank = one_rank_plan(std::move(model.graph), model.optimizer);
+    std::optional<verify::NumericFlaw> flaw = verify::numeric_flaw(one_rank, random.plan);
+    CHECK_MESSAGE(!flaw, "seed " << seed << ", step " << flaw->step << ": " << flaw->message);
+  }
+}
 
 TEST_CASE("random legal plans train as one rank") {
   for (uint64_t seed = 0; seed < 40; ++seed) {

@@ -1,0 +1,83 @@
+#include "tests/mutation/mutated_plan.h"
+
+#include <doctest/doctest.h>
+
+#include <optional>
+
+#include "compiler/core/diagnostic.h"
+#include "compiler/plan/check_plan.h"
+#include "compiler/verify/buffer_proof.h"
+#include "compiler/verify/numeric/numeric_proof.h"
+#include "compiler/verify/plan_proof.h"
+#include "passes/one_rank_plan.h"
+#include "passes/pipeline.h"
+
+namespace tpc::testing {
+namespace {
+
+/// A plan that is loaded must be sound before it is proved.
+bool is_sound(const Plan& plan) {
+  try {
+    check_plan(plan, "plan.json");
+    return true;
+  } catch (const UserError&) {
+    return false;
+  }
+}
+
+/// How a weight starts is no part of a step, letters of a formula may have other names, and outputs are what the plan
+/// names, whatever an output step reads.
+bool is_run(const PlanFault& fault, const std::string& what) {
+  return fault.name != "other leaves" && what.find("einsum") == std::string::npos &&
+         what.find("(output") == std::string::npos;
+}
+
+CompileOptions options_of(const Model& model) {
+  CompileOptions options;
+  options.optimizer = model.optimizer;
+  return options;
+}
+
+}  // namespace
+
+MutatedPlan::MutatedPlan(const Model& model, Plan plan)
+    : step_(differentiated(model.graph, options_of(model))),
+      values_(step_),
+      one_rank_(one_rank_plan(model.graph, model.optimizer)),
+      plan_(std::move(plan)) {
+  REQUIRE(!is_refused(plan_));
+  std::optional<verify::NumericFlaw> flaw = verify::numeric_flaw(one_rank_, plan_);
+  REQUIRE_MESSAGE(!flaw, flaw->step << ": " << flaw->message);
+}
+
+void MutatedPlan::check(const std::string& name, int stride, int first, int executed, FaultCounts& counts) const {
+  int number = 0;
+  for (const PlanFault& fault : plan_faults()) {
+    fault.make(plan_, [&](const Edit& edit, const std::string& what) {
+      if (number++ % stride != first) return;
+      Plan faulty = plan_;
+      edit(faulty);
+      if (faulty == plan_) return;
+      ++counts.faults;
+      // Attributes that no op has are refused before the proof.
+      if (fault.name == "other attributes" && !is_sound(faulty)) return;
+      if (!is_refused(faulty)) {
+        ++counts.same;
+        CHECK_MESSAGE(!numbers_differ(faulty), name << ": " << fault.name << ": " << what);
+      } else if (number % executed == 0 && is_run(fault, what) && is_sound(faulty)) {
+        ++counts.executed;
+        CHECK_MESSAGE(numbers_differ(faulty), name << ", executed: " << fault.name << ": " << what);
+      }
+    });
+  }
+}
+
+bool MutatedPlan::is_refused(const Plan& faulty) const {
+  return verify::find_flaw(values_, faulty) || verify::find_buffer_flaw(faulty);
+}
+
+bool MutatedPlan::numbers_differ(const Plan& faulty) const {
+  return verify::numeric_flaw(one_rank_, faulty).has_value();
+}
+
+}  // namespace tpc::testing
