@@ -4,7 +4,6 @@
 
 #include "compiler/verify/numeric/numeric_proof.h"
 #include "compiler/verify/numeric/tiny_plans.h"
-#include "tests/mutation/random_plan.h"
 #include "tests/mutation/rank_faults.h"
 #include "tests/support/program.h"
 
@@ -51,15 +50,6 @@ TEST_CASE("an altered rank of a GPT on uneven ranks leaves other numbers") {
 
 TEST_CASE("an altered rank of a Llama on two axes with ZeRO 3 leaves other numbers") {
   check_alterations("llama_tiny", {"", DeviceMesh({{"dp", 2}, {"tp", 2}}), false, 3}, 2, 7);
-}
-
-TEST_CASE("random legal plans leave the numbers of one rank") {
-  for (uint64_t seed = 0; seed < 60; ++seed) {
-    RandomPlan random = random_plan(seed);
-    Plan one_rank = compile_text(random.model, "random.json", {}, {"", DeviceMesh()}).plan;
-    std::optional<verify::NumericFlaw> flaw = verify::numeric_flaw(one_rank, random.plan);
-    CHECK_MESSAGE(!flaw, "seed " << seed << ", step " << flaw->step << ": " << flaw->message);
-  }
 }
 
 }  // namespace tpc::testing
