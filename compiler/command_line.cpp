@@ -58,7 +58,7 @@ constexpr const char* kVerifyExamples = R"(
 Examples:
   tpc verify plan.json                   against the model that the plan carries
   tpc verify plan.json --model gpt.json  against another file
-  tpc verify plan.json --numeric         a second proof, which shares nothing with the first
+  tpc verify plan.json --numeric         a second proof, by other means
 )";
 
 std::string summary_of(const std::string& command) {

@@ -19,7 +19,7 @@ int64_t prove_numerically(const Plan& plan, Graph model, const OptimizerSettings
     throw UserError(SourceLoc{file, ""}, too_much.message);
   }
   if (!flaw) return count.numbers;
-  if (flaw->step < 0) throw UserError(SourceLoc{file, ""}, "the plan computes other numbers: " + flaw->message);
+  if (flaw->step < 0) throw UserError(SourceLoc{file, ""}, "the plan is not the model's: " + flaw->message);
   const PlanStep& wrong = plan.steps[static_cast<size_t>(flaw->step)];
   throw UserError(SourceLoc{file, fmt::format("/steps/{}", flaw->step)},
                   fmt::format("the plan computes other numbers: \"{}\" ({}, {}): {}", wrong.layer, op_name(wrong.op),

@@ -166,7 +166,7 @@ void rope_function(const OpCall& call) {
   uint64_t key = element_of(call.attributes.get_double("theta"));
   key = mixed(key ^ (call.attributes.get_bool("inverse") ? 2U : 0U) ^ (interleaved ? 1U : 0U));
   IndexLoop loop("bsa", {{y.region.dims[0], y.region.dims[1], y.region.dims[2]}});
-  loop.over('d', {0, 1});
+  loop.within('d', {0, 1});
   loop.follow(x, "bsad");
   loop.follow(y, "bsad");
   loop.run([&](const int64_t* at, const int64_t* index) {

@@ -18,7 +18,8 @@ Part reduction(bool is_maximum, std::span<const Part* const> parts, const Region
   Part result{region, std::vector<Element>(static_cast<size_t>(region.num_elements()), 0)};
   std::string letters = dim_letters(region.dims.size());
   for (const Part* part : parts) {
-    IndexLoop loop(letters, region);
+    IndexLoop loop;
+    loop.within(letters, region);
     loop.follow(tensor_of(*part), letters);
     loop.follow(tensor_of(result), letters);
     loop.run([&](const int64_t* at, const int64_t*) {
@@ -48,7 +49,8 @@ Part gathering(std::span<const Part* const> parts, const Region& region) {
     if (part->region.dims.size() != region.dims.size()) throw OpFault{"has parts of other dimensions"};
     Region shared = intersection(part->region, region);
     if (shared.num_elements() == 0) continue;
-    IndexLoop loop(letters, shared);
+    IndexLoop loop;
+    loop.within(letters, shared);
     loop.follow(tensor_of(*part), letters);
     loop.follow(tensor_of(result), letters);
     loop.run([&](const int64_t* at, const int64_t*) {

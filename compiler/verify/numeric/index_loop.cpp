@@ -7,13 +7,23 @@
 namespace tpc::verify {
 
 void IndexLoop::over(char letter, Interval range) {
+  within(letter, range);
+  may_have_more_.back() = false;
+}
+
+void IndexLoop::within(char letter, Interval range) {
   letters_ += letter;
   ranges_.push_back(range);
+  may_have_more_.push_back(true);
   strides_.emplace_back();
 }
 
 void IndexLoop::over(const std::string& letters, const Region& region) {
   for (size_t d = 0; d < letters.size(); ++d) over(letters[d], region.dims[d]);
+}
+
+void IndexLoop::within(const std::string& letters, const Region& region) {
+  for (size_t d = 0; d < letters.size(); ++d) within(letters[d], region.dims[d]);
 }
 
 size_t IndexLoop::follow(const FieldTensor& tensor, const std::string& letters) {
@@ -25,7 +35,8 @@ size_t IndexLoop::follow(const FieldTensor& tensor, const std::string& letters) 
     const Interval& held = tensor.region.dims[d];
     size_t letter = letters_.find(letters[d]);
     const Interval& needed = ranges_[letter];
-    if (needed.begin < held.begin || held.end < needed.end) {
+    bool has_it = held.begin <= needed.begin && needed.end <= held.end;
+    if (!has_it || (!may_have_more_[letter] && held != needed)) {
       throw OpFault{fmt::format("needs [{}, {}) of dimension {} of \"{}\" and has [{}, {})", needed.begin, needed.end,
                                 d, tensor.name, held.begin, held.end)};
     }

@@ -11,18 +11,21 @@ namespace tpc::verify {
 
 /// loop.over('i', {0, 4}); size_t x = loop.follow(tensor, "i"); loop.run([&](const int64_t* at, const int64_t* index) {
 /// use(tensor.data[at[x]]); }); at[x] is the offset in the x-th tensor that follows, index[k] the global index of the
-/// k-th letter.
+/// k-th letter. Letters are told outermost first, before tensors follow.
 class IndexLoop {
  public:
   IndexLoop() = default;
   IndexLoop(const std::string& letters, const Region& region) { over(letters, region); }
 
-  /// Outermost first; before tensors follow.
+  /// Tensors that follow must have this very range: an index of the formula that a rank has a range of.
   void over(char letter, Interval range);
   void over(const std::string& letters, const Region& region);
+  /// Tensors that follow may have more.
+  void within(char letter, Interval range);
+  void within(const std::string& letters, const Region& region);
 
-  /// One letter of the loop for each dimension of the tensor. Throws OpFault when the tensor's region does not cover
-  /// the loop.
+  /// One letter of the loop for each dimension of the tensor. Throws OpFault when the tensor's region does not have the
+  /// loop's ranges.
   size_t follow(const FieldTensor& tensor, const std::string& letters);
 
   template <class Visit>
@@ -52,6 +55,7 @@ class IndexLoop {
  private:
   std::string letters_;
   std::vector<Interval> ranges_;
+  std::vector<bool> may_have_more_;            ///< per letter
   std::vector<std::vector<int64_t>> strides_;  ///< per letter one a tensor
   std::vector<int64_t> first_;                 ///< per tensor the offset of the loop's first index
 };

@@ -13,8 +13,8 @@
 namespace tpc::verify {
 namespace {
 
-/// Multiplications that are worth the wait: some ten seconds.
-constexpr double kMostWork = 4e9;
+/// Multiplications that are worth the wait: a minute.
+constexpr double kMostWork = 2e9;
 constexpr uint64_t kSeeds[] = {1, 2};
 
 /// The value that a tensor of a plan is a conversion of: "x" of "x@[S(0), R]".
@@ -37,12 +37,14 @@ struct Difference {
   Element found = 0;
   Element wanted = 0;
 
-  std::string text() const { return fmt::format("at [{}]", fmt::join(index, ", ")); }
+  /// " at [0, 3]"; nothing of a scalar.
+  std::string place() const { return index.empty() ? "" : fmt::format(" at [{}]", fmt::join(index, ", ")); }
 };
 
 std::optional<Difference> first_difference(const Part& part, const Part& whole) {
   std::string letters = dim_letters(part.region.dims.size());
-  IndexLoop loop(letters, part.region);
+  IndexLoop loop;
+  loop.within(letters, part.region);
   loop.follow(tensor_of(part), letters);
   loop.follow(tensor_of(whole), letters);
   std::optional<Difference> first;
@@ -124,8 +126,8 @@ class Comparison {
         const Part& part = executed.left[t][rank];
         numbers_ += static_cast<int64_t>(part.data.size());
         if (std::optional<Difference> difference = first_difference(part, wanted)) {
-          return fmt::format("\"{}\" becomes {} on rank {} {}, the model's {}", leaf.name, difference->found, rank,
-                             difference->text(), difference->wanted);
+          return fmt::format("\"{}\" becomes {} on rank {}{}, the model's {}", leaf.name, difference->found, rank,
+                             difference->place(), difference->wanted);
         }
         mark(part.region, wanted.region, is_held);
       }
@@ -137,7 +139,8 @@ class Comparison {
 
   static void mark(const Region& region, const Region& whole, std::vector<bool>& is_held) {
     std::string letters = dim_letters(region.dims.size());
-    IndexLoop loop(letters, region);
+    IndexLoop loop;
+    loop.within(letters, region);
     loop.follow({"", {}, whole, nullptr}, letters);
     loop.run([&](const int64_t* at, const int64_t*) { is_held[static_cast<size_t>(at[0])] = true; });
   }
@@ -173,9 +176,9 @@ class Comparison {
       std::optional<Difference> difference = first_difference(*together, wanted);
       if (!difference) continue;
       std::string of_whom = ranks.size() == 1 ? fmt::format("is {} on rank {}", difference->found, rank)
-                                              : fmt::format("is {}, the {} over ranks {},", difference->found,
+                                              : fmt::format("is {}, the {} over ranks {}", difference->found,
                                                             is_maximum ? "maximum" : "sum", fmt::join(ranks, ", "));
-      return fmt::format("\"{}\" {} {}, the model's is {}", made.name, of_whom, difference->text(), difference->wanted);
+      return fmt::format("\"{}\" {}{}, the model's is {}", made.name, of_whom, difference->place(), difference->wanted);
     }
     return "";
   }

@@ -13,7 +13,7 @@ class Rows {
   /// `rows` has the dimensions of a row's index and perhaps others.
   Rows(const Region& rows, size_t num_dims) : letters_(dim_letters(num_dims)) {
     for (size_t d = 0; d < num_dims; ++d) loop_.over(letters_[d], rows.dims[d]);
-    loop_.over('z', {0, 1});
+    loop_.within('z', {0, 1});
   }
 
   /// A tensor [rows..., z], all of z.

@@ -11,7 +11,8 @@ namespace {
 /// Copies all of `loop`, which both have.
 void copy(const Region& loop_region, const FieldTensor& from, const FieldTensor& to) {
   std::string letters = dim_letters(loop_region.dims.size());
-  IndexLoop loop(letters, loop_region);
+  IndexLoop loop;
+  loop.within(letters, loop_region);
   loop.follow(from, letters);
   loop.follow(to, letters);
   loop.run([&](const int64_t* at, const int64_t*) { to.data[at[1]] = from.data[at[0]]; });

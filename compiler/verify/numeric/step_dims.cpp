@@ -110,9 +110,11 @@ void StepDims::check_sizes(int index) const {
     case OpKind::kEmbeddingGrad:
       return check("rows", shape(step.results[0])[0]);
     case OpKind::kPad:
+      check("insert", !range_step(plan_, step).part_has_dim);
       return check("size", shape(step.results[0])[range_step(plan_, step).dim]);
     case OpKind::kSlice: {
       RangeStep range = range_step(plan_, step);
+      check("drop", !range.part_has_dim);
       return check("length", range.part_has_dim ? shape(range.part)[range.dim] : 1);
     }
     default:

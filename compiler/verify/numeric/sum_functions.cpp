@@ -36,10 +36,10 @@ void contract_function(const OpCall& call) {
   IndexLoop outer(of_y, y.region);
   IndexLoop inner;
   for (size_t d = 0; d < of_y.size(); ++d)
-    inner.over(of_y[d], {y.region.dims[d].begin, std::min(y.region.dims[d].begin + 1, y.region.dims[d].end)});
+    inner.within(of_y[d], {y.region.dims[d].begin, std::min(y.region.dims[d].begin + 1, y.region.dims[d].end)});
   for (char letter : summed) {
     const Interval& range = range_of(x, of_x, letter);
-    outer.over(letter, {range.begin, std::min(range.begin + 1, range.end)});
+    outer.within(letter, {range.begin, std::min(range.begin + 1, range.end)});
     inner.over(letter, range);
   }
   // Offsets of the products of one result, from those of its first.

@@ -22,7 +22,7 @@ void for_each_row_element(const FieldTensor& ids, const FieldTensor& rows, const
   if (num_ids > letters.size()) require_rank(rows, num_ids);
   IndexLoop loop(letters, rows.region);
   const Interval& held = table.region.dims.empty() ? Interval{} : table.region.dims[0];
-  loop.over('v', {held.begin, std::min(held.begin + 1, held.end)});
+  loop.within('v', {held.begin, std::min(held.begin + 1, held.end)});
   loop.follow(ids, letters.substr(0, num_ids));
   loop.follow(rows, letters);
   loop.follow(table, "v" + letters.substr(num_ids));
@@ -44,8 +44,8 @@ struct Tokens {
     std::string letters = dim_letters(tokens.dims.size());
     IndexLoop loop(letters, tokens);
     const Interval& vocabulary = logits.region.dims.back();
-    loop.over('v', {vocabulary.begin, std::min(vocabulary.begin + 1, vocabulary.end)});
-    loop.over('z', {0, 1});
+    loop.within('v', {vocabulary.begin, std::min(vocabulary.begin + 1, vocabulary.end)});
+    loop.within('z', {0, 1});
     loop.follow(logits, letters + "v");
     loop.follow(targets, letters);
     loop.follow(maximum, letters);
@@ -84,7 +84,7 @@ void for_each_label(const OpCall& call, const FieldTensor& stats, const FieldTen
   Element ignored = of_integer(call.attributes.get_int("ignore_index"));
   std::string letters = dim_letters(targets.region.dims.size());
   IndexLoop loop(letters, targets.region);
-  loop.over('z', {0, 1});
+  loop.within('z', {0, 1});
   loop.follow(stats, "z" + letters);
   loop.follow(targets, letters);
   require_whole(stats, 0);
