@@ -30,15 +30,16 @@ std::string run_verify(const VerifyCommand& command) {
   if (command.is_numeric) {
     int64_t numbers = prove_numerically(plan, std::move(model.graph), model.optimizer, command.plan_path);
     return fmt::format(
-        "computed: on {} the {} steps of {}, at tiny shapes modulo 2^61 - 1, leave the very numbers of the model on "
-        "one "
-        "rank in every output, weight and optimizer state ({} numbers agree, for two seeds)\n",
+        "computed: on {} the {} steps of {}, at tiny shapes modulo 2^61 - 1, leave the very numbers of the model\n"
+        "          on one rank in every output, weight and optimizer state ({} numbers agree, for two seeds)\n",
         of_ranks, grouped(steps), plan.model_name, grouped(numbers));
   }
   prove_plan(plan, std::move(model.graph), model.optimizer, command.plan_path);
   return fmt::format(
-      "proved: on {} the {} steps of {} compute every output, gradient and updated weight of the model\n", of_ranks,
-      grouped(steps), plan.model_name);
+      "proved: on {} the {} steps of {} compute every output, gradient and updated weight of the model\n"
+      "        every rank's program is the plan's, with all collectives in one order\n"
+      "        nothing is read before it is written, or after its memory went to something else\n",
+      of_ranks, grouped(steps), plan.model_name);
 }
 
 }  // namespace tpc

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "compiler/core/diagnostic.h"
 #include "compiler/verify/buffer_proof.h"
+#include "compiler/verify/plan_proof.h"
 #include "compiler/verify/rank_proof.h"
 
 namespace tpc {
@@ -12,7 +14,7 @@ std::optional<verify::Flaw> find_rank_flaw(const Plan& plan) {
   verify::RankProof proof(plan);
   RankPrograms programs(plan);
   for (int64_t rank = 0; rank < plan.mesh.world_size(); ++rank) {
-    std::optional<verify::RankFlaw> flaw = proof.find_flaw(programs.of(rank));
+    std::optional<verify::Flaw> flaw = proof.find_flaw(programs.of(rank));
     if (flaw) return verify::Flaw{flaw->step, fmt::format("rank {} {}", rank, flaw->message)};
   }
   return std::nullopt;
@@ -24,6 +26,14 @@ std::optional<verify::Flaw> find_plan_flaw(const Plan& plan, const Graph& one_ra
   if (std::optional<verify::Flaw> flaw = verify::find_flaw(verify::ValueNumbers(one_rank), plan)) return flaw;
   if (std::optional<verify::Flaw> flaw = verify::find_buffer_flaw(plan)) return flaw;
   return find_rank_flaw(plan);
+}
+
+void refuse_plan(const Plan& plan, const verify::Flaw& flaw, const std::string& what, const std::string& file) {
+  if (flaw.step < 0) throw UserError(SourceLoc{file, ""}, fmt::format("{}: {}", what, flaw.message));
+  const PlanStep& wrong = plan.steps[static_cast<size_t>(flaw.step)];
+  throw UserError(SourceLoc{file, fmt::format("/steps/{}", flaw.step)},
+                  fmt::format("{}: \"{}\" ({}, {}): {}", what, wrong.layer, op_name(wrong.op), to_string(wrong.phase),
+                              flaw.message));
 }
 
 }  // namespace tpc

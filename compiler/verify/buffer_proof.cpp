@@ -15,11 +15,6 @@ namespace {
 
 constexpr int kUnwritten = -1;
 
-/// Thrown at the first flaw.
-struct Found {
-  Flaw flaw;
-};
-
 class BufferProof {
  public:
   explicit BufferProof(const Plan& plan)
@@ -41,7 +36,7 @@ class BufferProof {
  private:
   template <class... Args>
   [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) const {
-    throw Found{{now_, fmt::format(format, std::forward<Args>(args)...)}};
+    throw_flaw(now_, format, std::forward<Args>(args)...);
   }
 
   const PlanTensor& tensor(int index) const { return plan_.tensors[static_cast<size_t>(index)]; }
@@ -192,8 +187,8 @@ class BufferProof {
 std::optional<Flaw> find_buffer_flaw(const Plan& plan) {
   try {
     BufferProof(plan).run();
-  } catch (Found& found) {
-    return std::move(found.flaw);
+  } catch (Flaw& flaw) {
+    return std::move(flaw);
   }
   return std::nullopt;
 }

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "compiler/plan/plan.h"
-#include "compiler/verify/plan_proof.h"
+#include "compiler/verify/flaw.h"
 
 namespace tpc::verify {
 

@@ -21,11 +21,6 @@ struct Held {
   bool is_maximum = false;
 };
 
-/// Thrown at the first flaw.
-struct Found {
-  Flaw flaw;
-};
-
 /// "has scale = 0.35, the model's 0.25"; empty when there is none.
 std::string first_difference(const Attributes& found, const Attributes& wanted) {
   for (const auto& [name, value] : wanted.items()) {
@@ -62,7 +57,7 @@ class PlanProof {
  private:
   template <class... Args>
   [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) const {
-    throw Found{{now_, fmt::format(format, std::forward<Args>(args)...)}};
+    throw_flaw(now_, format, std::forward<Args>(args)...);
   }
 
   const PlanTensor& tensor(int index) const { return plan_.tensors[static_cast<size_t>(index)]; }
@@ -366,8 +361,8 @@ class PlanProof {
 std::optional<Flaw> find_flaw(const ValueNumbers& model, const Plan& plan) {
   try {
     PlanProof(model, plan).run();
-  } catch (Found& found) {
-    return std::move(found.flaw);
+  } catch (Flaw& flaw) {
+    return std::move(flaw);
   }
   return std::nullopt;
 }

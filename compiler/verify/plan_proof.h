@@ -2,18 +2,12 @@
 #pragma once
 
 #include <optional>
-#include <string>
 
 #include "compiler/plan/plan.h"
+#include "compiler/verify/flaw.h"
 #include "compiler/verify/value_numbers.h"
 
 namespace tpc::verify {
-
-struct Flaw {
-  /// Index into Plan::steps; -1: of the plan as a whole.
-  int step = -1;
-  std::string message;
-};
 
 /// nullopt when it is proved that on every rank every output, gradient and updated weight of a step is the model's,
 /// whole where it must be, and nothing is added up twice or left out. `plan` is sound (check_plan), so that buffers

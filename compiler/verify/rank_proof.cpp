@@ -8,17 +8,6 @@
 namespace tpc::verify {
 namespace {
 
-/// Thrown at the first flaw.
-struct Found {
-  int step = -1;
-  std::string message;
-};
-
-template <class... Args>
-[[noreturn]] void fail(int step, fmt::format_string<Args...> format, Args&&... args) {
-  throw Found{step, fmt::format(format, std::forward<Args>(args)...)};
-}
-
 /// "[0:4, 8:16]".
 std::string text_of(const Region& region) {
   std::vector<std::string> dims;
@@ -68,16 +57,16 @@ RankProof::RankProof(const Plan& plan) : plan_(plan) {
   }
 }
 
-std::optional<RankFlaw> RankProof::find_flaw(const RankPlan& program) {
+std::optional<Flaw> RankProof::find_flaw(const RankPlan& program) {
   try {
-    if (program.rank < 0 || program.rank >= plan_.mesh.world_size()) fail(-1, "there is no such rank");
+    if (program.rank < 0 || program.rank >= plan_.mesh.world_size()) throw_flaw(-1, "there is no such rank");
     if (program.coordinate != plan_.mesh.coordinate(program.rank))
-      fail(-1, "stands at {} of the mesh, not {}", program.coordinate, plan_.mesh.coordinate(program.rank));
+      throw_flaw(-1, "stands at {} of the mesh, not {}", program.coordinate, plan_.mesh.coordinate(program.rank));
     check_regions(program);
     check_order(program);
     check_moves(program);
-  } catch (Found& found) {
-    return RankFlaw{program.rank, found.step, std::move(found.message)};
+  } catch (Flaw& flaw) {
+    return std::move(flaw);
   }
   return std::nullopt;
 }
@@ -127,7 +116,7 @@ int64_t RankProof::received_bytes(const Exchange& exchange, std::span<const int6
 void RankProof::check_regions(const RankPlan& program) {
   if (program.region_of != known_region_of_) {
     if (!program.region_of || program.region_of->size() != plan_.tensors.size())
-      fail(-1, "does not say where it has each of the {} tensors", plan_.tensors.size());
+      throw_flaw(-1, "does not say where it has each of the {} tensors", plan_.tensors.size());
     regions_.clear();
     for (size_t t = 0; t < plan_.tensors.size(); ++t)
       regions_.try_emplace({cuts_of_[t], (*program.region_of)[t]}, static_cast<int>(t));
@@ -136,14 +125,14 @@ void RankProof::check_regions(const RankPlan& program) {
   for (const auto& [pair, tensor] : regions_) {
     const std::string& name = plan_.tensors[static_cast<size_t>(tensor)].name;
     if (pair.second < 0 || static_cast<size_t>(pair.second) >= program.regions.size())
-      fail(-1, "has no part of \"{}\"", name);
+      throw_flaw(-1, "has no part of \"{}\"", name);
     const Region& found = program.regions[static_cast<size_t>(pair.second)];
     const std::vector<DimCuts>& dims = cuts_[static_cast<size_t>(pair.first)];
     bool is_same = found.dims.size() == dims.size();
     for (size_t d = 0; is_same && d < dims.size(); ++d) is_same = found.dims[d] == held(dims[d], program.coordinate);
     if (!is_same) {
-      fail(-1, "holds {} of \"{}\", which lies so that it should hold {}", text_of(found), name,
-           text_of(held_by(pair.first, program.coordinate)));
+      throw_flaw(-1, "holds {} of \"{}\", which lies so that it should hold {}", text_of(found), name,
+                 text_of(held_by(pair.first, program.coordinate)));
     }
   }
 }
@@ -151,24 +140,25 @@ void RankProof::check_regions(const RankPlan& program) {
 void RankProof::check_order(const RankPlan& program) {
   if (program.steps == known_steps_) return;
   auto num_steps = static_cast<int>(plan_.steps.size());
-  if (!program.steps) fail(-1, "has no steps");
+  if (!program.steps) throw_flaw(-1, "has no steps");
   int due = 0;
   for (const RankStep& step : *program.steps) {
-    if (step.step < 0 || step.step >= num_steps) fail(-1, "runs step {} of {}", step.step, num_steps);
-    if (due == num_steps) fail(step.step, "runs {} after the last step", described(step.step));
+    if (step.step < 0 || step.step >= num_steps) throw_flaw(-1, "runs step {} of {}", step.step, num_steps);
+    if (due == num_steps) throw_flaw(step.step, "runs {} after the last step", described(step.step));
     if (step.step != due) {
       bool others_wait =
           exchange_of_[static_cast<size_t>(due)] >= 0 || exchange_of_[static_cast<size_t>(step.step)] >= 0;
-      fail(step.step, "runs {} where the other ranks run {}{}", described(step.step), described(due),
-           others_wait ? ": its group would wait for it, or meet the wrong collective" : "");
+      throw_flaw(step.step, "runs {} where the other ranks run {}{}", described(step.step), described(due),
+                 others_wait ? ": its group would wait for it, or meet the wrong collective" : "");
     }
     ++due;
   }
-  if (due != num_steps) fail(due, "ends before {}", described(due));
+  if (due != num_steps) throw_flaw(due, "ends before {}", described(due));
   moves_.clear();
   for (const RankStep& step : *program.steps) {
     int exchange = exchange_of_[static_cast<size_t>(step.step)];
-    if (exchange < 0 && step.move >= 0) fail(step.step, "{} works on one rank, not in a group", described(step.step));
+    if (exchange < 0 && step.move >= 0)
+      throw_flaw(step.step, "{} works on one rank, not in a group", described(step.step));
     if (exchange >= 0) moves_.try_emplace({exchange, step.move}, step.step);
   }
   known_steps_ = program.steps;
@@ -177,17 +167,18 @@ void RankProof::check_order(const RankPlan& program) {
 void RankProof::check_moves(const RankPlan& program) {
   for (const auto& [pair, step] : moves_) {
     if (pair.second < 0 || static_cast<size_t>(pair.second) >= program.moves.size())
-      fail(step, "has no group for {}", described(step));
+      throw_flaw(step, "has no group for {}", described(step));
     const Exchange& exchange = exchanges_[static_cast<size_t>(pair.first)];
     const RankMove& move = program.moves[static_cast<size_t>(pair.second)];
     check_group(step, pair.first, program.coordinate, move.group);
     auto members = static_cast<int64_t>(move.group->ranks.size());
     if (move.index < 0 || move.index >= members || move.group->ranks[static_cast<size_t>(move.index)] != program.rank)
-      fail(step, "takes itself for number {} of the group of {}, which another rank is", move.index, described(step));
+      throw_flaw(step, "takes itself for number {} of the group of {}, which another rank is", move.index,
+                 described(step));
     int64_t received = received_bytes(exchange, program.coordinate, move.index, members);
     if (received != move.received_bytes) {
-      fail(step, "is to receive {} bytes by {}; by its shapes it receives {}", move.received_bytes, described(step),
-           received);
+      throw_flaw(step, "is to receive {} bytes by {}; by its shapes it receives {}", move.received_bytes,
+                 described(step), received);
     }
   }
 }
@@ -201,7 +192,7 @@ void RankProof::check_group(int step, int exchange, std::span<const int64_t> coo
   }
   std::shared_ptr<const MoveGroup>& known = known_groups_[{exchange, plan_.mesh.rank_at(member)}];
   if (known && known == group) return;
-  if (!group) fail(step, "has no group for {}", described(step));
+  if (!group) throw_flaw(step, "has no group for {}", described(step));
   std::vector<int64_t> ranks;
   std::vector<Region> inputs, outputs;
   all_positions(plan_.mesh, wanted.axes, member, [&](std::span<const int64_t> at) {
@@ -212,15 +203,15 @@ void RankProof::check_group(int step, int exchange, std::span<const int64_t> coo
     return true;
   });
   if (group->ranks != ranks)
-    fail(step, "{} is among the wrong ranks: {}", described(step), difference_text(group->ranks, ranks));
+    throw_flaw(step, "{} is among the wrong ranks: {}", described(step), difference_text(group->ranks, ranks));
   for (const auto& [found, right, when] :
        {std::tuple{&group->inputs, &inputs, "holds"}, std::tuple{&group->outputs, &outputs, "is to hold"}}) {
     if (found->size() != right->size())
-      fail(step, "{} knows the parts of {} ranks, not {}", described(step), found->size(), right->size());
+      throw_flaw(step, "{} knows the parts of {} ranks, not {}", described(step), found->size(), right->size());
     for (size_t i = 0; i < right->size(); ++i) {
       if ((*found)[i] == (*right)[i]) continue;
-      fail(step, "{} takes it that rank {} {} {}, not {}", described(step), ranks[i], when, text_of((*found)[i]),
-           text_of((*right)[i]));
+      throw_flaw(step, "{} takes it that rank {} {} {}, not {}", described(step), ranks[i], when, text_of((*found)[i]),
+                 text_of((*right)[i]));
     }
   }
   // The first that was right is the one that ranks share.

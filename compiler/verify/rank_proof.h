@@ -10,16 +10,10 @@
 #include <vector>
 
 #include "compiler/plan/rank_plan.h"
+#include "compiler/verify/flaw.h"
 #include "compiler/verify/held_range.h"
 
 namespace tpc::verify {
-
-struct RankFlaw {
-  int64_t rank = 0;
-  /// Index into Plan::steps; -1: of no step.
-  int step = -1;
-  std::string message;
-};
 
 /// Holds programs of ranks against the plan, with the verifier's own geometry: every tensor has the range that its
 /// placement gives this rank; the steps run in the plan's order, so that the collectives of each group come in one
@@ -33,7 +27,8 @@ class RankProof {
   /// `plan` is sound (check_plan) and outlives this.
   explicit RankProof(const Plan& plan);
 
-  std::optional<RankFlaw> find_flaw(const RankPlan& program);
+  /// The message goes on after "rank 12 ".
+  std::optional<Flaw> find_flaw(const RankPlan& program);
 
  private:
   /// A collective or mask: its axes, and its tensors before and after.

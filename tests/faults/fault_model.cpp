@@ -78,7 +78,7 @@ std::string proof_flaw(const FaultModel& model, const Plan& plan) {
 std::string numeric_difference(const FaultModel& model, const Plan& plan) {
   DiagnosticSink sink;
   Model loaded = parse_model(model.text, "model.json", {model.dims}, sink);
-  std::optional<verify::NumericFlaw> flaw =
+  std::optional<verify::Flaw> flaw =
       verify::numeric_flaw(one_rank_plan(std::move(loaded.graph), loaded.optimizer), plan);
   return flaw ? flaw->message : "";
 }

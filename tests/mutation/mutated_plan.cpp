@@ -46,7 +46,7 @@ MutatedPlan::MutatedPlan(const Model& model, Plan plan)
       one_rank_(one_rank_plan(model.graph, model.optimizer)),
       plan_(std::move(plan)) {
   REQUIRE(!is_refused(plan_));
-  std::optional<verify::NumericFlaw> flaw = verify::numeric_flaw(one_rank_, plan_);
+  std::optional<verify::Flaw> flaw = verify::numeric_flaw(one_rank_, plan_);
   REQUIRE_MESSAGE(!flaw, flaw->step << ": " << flaw->message);
 }
 

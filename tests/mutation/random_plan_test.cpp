@@ -40,7 +40,7 @@ TEST_CASE("random legal plans leave the numbers of one rank") {
     DiagnosticSink sink;
     Model model = parse_model(random.model, "random.json", {}, sink);
     const Plan one_rank = one_rank_plan(std::move(model.graph), model.optimizer);
-    std::optional<verify::NumericFlaw> flaw = verify::numeric_flaw(one_rank, random.plan);
+    std::optional<verify::Flaw> flaw = verify::numeric_flaw(one_rank, random.plan);
     CHECK_MESSAGE(!flaw, "seed " << seed << ", step " << flaw->step << ": " << flaw->message);
   }
 }

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "compiler/verify/flaw.h"
 #include "compiler/verify/numeric/collective_function.h"
-#include "compiler/verify/numeric/numeric_flaw.h"
 #include "compiler/verify/numeric/op_function.h"
 #include "compiler/verify/numeric/program_check.h"
 

@@ -22,7 +22,7 @@ struct Executed {
 };
 
 /// Every rank runs its program; a collective is made when all of its group have come to it. `keeps` says of each tensor
-/// whether `made` is wanted. Throws NumericFlaw where a rank cannot go on: it reads what it does not hold, or the
+/// whether `made` is wanted. Throws Flaw where a rank cannot go on: it reads what it does not hold, or the
 /// members of a group do not make the same collective.
 ///
 /// The programs may be any: they are held against the plan's tensors before anything is read.

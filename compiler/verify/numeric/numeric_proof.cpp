@@ -70,7 +70,7 @@ class Comparison {
     }
   }
 
-  std::optional<NumericFlaw> run(NumericCount* count) {
+  std::optional<Flaw> run(NumericCount* count) {
     std::vector<bool> keeps(plan_.tensors.size(), false);
     for (const auto& [name, tensor] : plan_.outputs) keeps[static_cast<size_t>(tensor)] = true;
     Executed executed = execute(plan_, programs_, leaves_, seed_, keeps);
@@ -79,8 +79,8 @@ class Comparison {
     if (count != nullptr) count->numbers += numbers_;
     if (at_end.empty()) return std::nullopt;
     keeps.assign(plan_.tensors.size(), true);
-    std::optional<NumericFlaw> first = first_wrong_tensor(execute(plan_, programs_, leaves_, seed_, keeps));
-    if (!first) return NumericFlaw{-1, at_end};
+    std::optional<Flaw> first = first_wrong_tensor(execute(plan_, programs_, leaves_, seed_, keeps));
+    if (!first) return Flaw{-1, at_end};
     first->message += "; " + at_end;
     return first;
   }
@@ -145,11 +145,11 @@ class Comparison {
     loop.run([&](const int64_t* at, const int64_t*) { is_held[static_cast<size_t>(at[0])] = true; });
   }
 
-  std::optional<NumericFlaw> first_wrong_tensor(const Executed& executed) const {
+  std::optional<Flaw> first_wrong_tensor(const Executed& executed) const {
     for (size_t i = 0; i < plan_.steps.size(); ++i) {
       for (int result : plan_.steps[i].results) {
         std::string message = tensor_flaw(executed, static_cast<size_t>(result));
-        if (!message.empty()) return NumericFlaw{static_cast<int>(i), message};
+        if (!message.empty()) return Flaw{static_cast<int>(i), message};
       }
     }
     return std::nullopt;
@@ -213,20 +213,20 @@ class Comparison {
 
 }  // namespace
 
-std::optional<NumericFlaw> numeric_flaw(const Plan& one_rank, const Plan& plan, std::span<const RankPlan> programs,
-                                        uint64_t seed, NumericCount* count) {
+std::optional<Flaw> numeric_flaw(const Plan& one_rank, const Plan& plan, std::span<const RankPlan> programs,
+                                 uint64_t seed, NumericCount* count) {
   try {
     return Comparison(one_rank, plan, programs, seed).run(count);
-  } catch (NumericFlaw& flaw) {
+  } catch (Flaw& flaw) {
     return std::move(flaw);
   }
 }
 
-std::optional<NumericFlaw> numeric_flaw(const Plan& one_rank, const Plan& plan, NumericCount* count) {
+std::optional<Flaw> numeric_flaw(const Plan& one_rank, const Plan& plan, NumericCount* count) {
   TinyPlans tiny;
   try {
     tiny = tiny_plans(one_rank, plan);
-  } catch (NumericFlaw& flaw) {
+  } catch (Flaw& flaw) {
     return std::move(flaw);
   }
   double work = numeric_work(tiny.plan) + numeric_work(tiny.one_rank);
@@ -240,7 +240,7 @@ std::optional<NumericFlaw> numeric_flaw(const Plan& one_rank, const Plan& plan, 
   std::vector<RankPlan> of_ranks;
   for (int64_t rank = 0; rank < plan.mesh.world_size(); ++rank) of_ranks.push_back(programs.of(rank));
   for (uint64_t seed : kSeeds) {
-    std::optional<NumericFlaw> flaw = numeric_flaw(tiny.one_rank, tiny.plan, of_ranks, seed, count);
+    std::optional<Flaw> flaw = numeric_flaw(tiny.one_rank, tiny.plan, of_ranks, seed, count);
     if (flaw) return flaw;
   }
   return std::nullopt;

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "compiler/plan/rank_plan.h"
-#include "compiler/verify/numeric/numeric_flaw.h"
+#include "compiler/verify/flaw.h"
 
 namespace tpc::verify {
 
@@ -26,8 +26,8 @@ struct NumericCount {
 ///
 /// `one_rank` and `plan` have few elements (tiny_plans); the programs are those of `plan`'s ranks, or what is to be
 /// tried in their place.
-std::optional<NumericFlaw> numeric_flaw(const Plan& one_rank, const Plan& plan, std::span<const RankPlan> programs,
-                                        uint64_t seed, NumericCount* count = nullptr);
+std::optional<Flaw> numeric_flaw(const Plan& one_rank, const Plan& plan, std::span<const RankPlan> programs,
+                                 uint64_t seed, NumericCount* count = nullptr);
 
 /// Thrown where executing a plan would take too long: why, in the user's terms.
 struct TooMuchWork {
@@ -35,6 +35,6 @@ struct TooMuchWork {
 };
 
 /// Of the plan at tiny shapes (tiny_plans), for two seeds. Throws TooMuchWork.
-std::optional<NumericFlaw> numeric_flaw(const Plan& one_rank, const Plan& plan, NumericCount* count = nullptr);
+std::optional<Flaw> numeric_flaw(const Plan& one_rank, const Plan& plan, NumericCount* count = nullptr);
 
 }  // namespace tpc::verify

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "compiler/verify/numeric/numeric_flaw.h"
+#include "compiler/verify/flaw.h"
 
 namespace tpc::verify {
 namespace {

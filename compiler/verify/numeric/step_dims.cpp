@@ -5,7 +5,7 @@
 #include <numeric>
 #include <utility>
 
-#include "compiler/verify/numeric/numeric_flaw.h"
+#include "compiler/verify/flaw.h"
 #include "compiler/verify/op_meaning.h"
 
 namespace tpc::verify {

@@ -14,7 +14,7 @@ class StepDims {
   /// Adds the dimensions of all tensors.
   StepDims(const Plan& plan, DimAtoms& atoms);
 
-  /// Tells `atoms` what all steps and placements of the plan say. Throws NumericFlaw.
+  /// Tells `atoms` what all steps and placements of the plan say. Throws Flaw.
   void tell();
 
   /// The number of dimension `dim` of a tensor in `atoms`.

@@ -3,7 +3,7 @@
 #include <map>
 #include <string>
 
-#include "compiler/verify/numeric/numeric_flaw.h"
+#include "compiler/verify/flaw.h"
 #include "compiler/verify/numeric/step_dims.h"
 
 namespace tpc::verify {

@@ -17,7 +17,7 @@ struct TinyPlans {
 /// dimension is the product of its parts. What cannot be smaller stays as it is: dimensions of which a slice takes a
 /// range that shares no divisor with them, and those that reshapes cut in ways that do not nest.
 ///
-/// Throws NumericFlaw when the shapes of a step do not fit together or the plan's leaves are not the model's. Both
+/// Throws Flaw when the shapes of a step do not fit together or the plan's leaves are not the model's. Both
 /// plans are sound (check_plan), but for their placements.
 TinyPlans tiny_plans(const Plan& one_rank, const Plan& plan);
 

@@ -20,7 +20,7 @@ void check_model(const std::string& model) {
     if (mesh.sequence_parallel && model == "mlp") continue;
     CAPTURE(mesh.name);
     verify::NumericCount count;
-    std::optional<verify::NumericFlaw> flaw =
+    std::optional<verify::Flaw> flaw =
         verify::numeric_flaw(one_rank, testing::compile_model(model, dims, mesh).plan, &count);
     CHECK_MESSAGE(!flaw, flaw->step << ": " << flaw->message);
     CHECK_GT(count.numbers, 0);
@@ -48,7 +48,7 @@ TEST_CASE("the first tensor that differs is told, with its rank, index and both 
   Plan faulty = plan;
   size_t wrong = step_with(plan, OpKind::kAttention, "block1.attn");
   faulty.steps[wrong].attributes.set("causal", false);
-  std::optional<verify::NumericFlaw> flaw = verify::numeric_flaw(one_rank, faulty);
+  std::optional<verify::Flaw> flaw = verify::numeric_flaw(one_rank, faulty);
   REQUIRE(flaw.has_value());
   CHECK_EQ(flaw->step, static_cast<int>(wrong));
   CHECK(flaw->message.find("\"block1.attn\" is ") == 0);
@@ -63,7 +63,7 @@ TEST_CASE("parts of a sum are told by their sum") {
   // The other product of the row-parallel projection: its weight's rows are another layer's.
   size_t wrong = step_with(plan, OpKind::kContract, "block0.proj");
   faulty.steps[wrong].operands[1] = plan.steps[step_with(plan, OpKind::kContract, "block1.proj")].operands[1];
-  std::optional<verify::NumericFlaw> flaw = verify::numeric_flaw(one_rank, faulty);
+  std::optional<verify::Flaw> flaw = verify::numeric_flaw(one_rank, faulty);
   REQUIRE(flaw.has_value());
   CHECK_EQ(flaw->step, static_cast<int>(wrong));
   CHECK(flaw->message.find(", the sum over ranks 0, 1 at [0, 0, 0]") != std::string::npos);
@@ -84,7 +84,7 @@ TEST_CASE("a buffer that is read after something else was written there is a fla
         Plan faulty = plan;
         faulty.tensors[static_cast<size_t>(written)].offset = plan.tensors[static_cast<size_t>(read)].offset;
         ++num_faults;
-        std::optional<verify::NumericFlaw> flaw = verify::numeric_flaw(one_rank, faulty);
+        std::optional<verify::Flaw> flaw = verify::numeric_flaw(one_rank, faulty);
         REQUIRE(flaw.has_value());
         CHECK(flaw->message.find("over which something else was written") != std::string::npos);
       }

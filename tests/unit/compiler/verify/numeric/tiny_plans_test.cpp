@@ -4,7 +4,7 @@
 
 #include "compiler/ops/op_def.h"
 #include "compiler/plan/plan_classes.h"
-#include "compiler/verify/numeric/numeric_flaw.h"
+#include "compiler/verify/flaw.h"
 #include "tests/support/program.h"
 
 namespace tpc {
@@ -113,7 +113,7 @@ TEST_CASE("shapes that do not fit together are a flaw at their step") {
     if (plan.steps[i].op != OpKind::kContract) continue;
     Plan faulty = plan;
     ++faulty.tensors[static_cast<size_t>(plan.steps[i].results[0])].type.shape.back();
-    CHECK_THROWS_AS(verify::tiny_plans(one_rank, faulty), verify::NumericFlaw);
+    CHECK_THROWS_AS(verify::tiny_plans(one_rank, faulty), verify::Flaw);
   }
 }
 

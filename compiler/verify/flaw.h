@@ -1,4 +1,4 @@
-/// Where a plan, executed in exact numbers, departs from its model.
+/// What is wrong with a plan, and where.
 #pragma once
 
 #include <fmt/format.h>
@@ -8,8 +8,8 @@
 
 namespace tpc::verify {
 
-/// Thrown where it is found, handed back by those who ask (numeric_proof.h).
-struct NumericFlaw {
+/// The proofs throw the first one that they meet, and hand it back to those who ask.
+struct Flaw {
   /// Index into Plan::steps; -1: of the plan as a whole.
   int step = -1;
   std::string message;
@@ -17,7 +17,7 @@ struct NumericFlaw {
 
 template <class... Args>
 [[noreturn]] void throw_flaw(int step, fmt::format_string<Args...> format, Args&&... args) {
-  throw NumericFlaw{step, fmt::format(format, std::forward<Args>(args)...)};
+  throw Flaw{step, fmt::format(format, std::forward<Args>(args)...)};
 }
 
 }  // namespace tpc::verify
