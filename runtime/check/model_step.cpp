@@ -29,7 +29,7 @@ void add_rounding(std::span<Float> values, PhiloxKey key, uint64_t stream, doubl
 
 }  // namespace
 
-int64_t num_terms(const Plan& plan, const PlanStep& step, size_t result) {
+int64_t count_terms(const Plan& plan, const PlanStep& step, size_t result) {
   const OpDef& op = op_def(step.op);
   if (op.sharding_rule == nullptr) return 1;
   auto types = [&](const std::vector<int>& tensors) {
@@ -60,7 +60,7 @@ ModelStep::ModelStep(ObservedRun& exact, ObservedRun& perturbed) : exact_(exact)
   num_terms_.assign(size, 1);
   for (const PlanStep& step : plan().steps) {
     for (size_t i = 0; i < step.results.size(); ++i) {
-      num_terms_[static_cast<size_t>(step.results[i])] = num_terms(plan(), step, i);
+      num_terms_[static_cast<size_t>(step.results[i])] = count_terms(plan(), step, i);
     }
   }
   values_.resize(size);
@@ -120,9 +120,9 @@ void ModelStep::perturb(int tensor) {
       part.elements);
 }
 
-double ModelStep::tolerance(int tensor, double scale) const {
+double ModelStep::tolerance(int tensor, int64_t num_terms, double scale) const {
   auto t = static_cast<size_t>(tensor);
-  double growth = 4 * (4 + std::sqrt(static_cast<double>(num_terms_[t])));
+  double growth = 4 * std::sqrt(static_cast<double>(num_terms));
   return growth * (noise_[t] + exact_.epsilon() * std::max(magnitude_[t], scale));
 }
 

@@ -14,7 +14,7 @@ namespace tpc {
 /// values again.
 ///
 /// For a tensor whose elements are sums of n terms
-///   tolerance = 4 (4 + sqrt(n)) (noise + epsilon * magnitude)
+///   tolerance = 4 sqrt(n) (noise + epsilon * magnitude)
 /// with the largest difference of the two runs and the largest element. sqrt(n) is how roundings of n additions in
 /// another order grow beyond those of the terms.
 class ModelStep {
@@ -32,9 +32,12 @@ class ModelStep {
   /// A parameter or state as it is now.
   Values at_rest(int tensor) const { return copy_of(exact_.part(0, tensor).elements); }
 
-  /// What value() may be missed by. `scale` is the largest sum of magnitudes of the ranks' parts where a tensor is the
-  /// sum of parts.
-  double tolerance(int tensor, double scale = 0) const;
+  /// Terms of the sum that each element of a tensor is, at most; 1 when its step adds nothing up.
+  int64_t num_terms(int tensor) const { return num_terms_[static_cast<size_t>(tensor)]; }
+
+  /// What value() may be missed by by a plan that adds up `num_terms`; `scale` is the largest sum of magnitudes of the
+  /// ranks' parts where the tensor is the sum of parts.
+  double tolerance(int tensor, int64_t num_terms, double scale = 0) const;
 
   /// Bytes that both runs and the tensors of the step take, of `element` bytes each.
   static double bytes(const Plan& plan, int64_t element);
@@ -55,6 +58,6 @@ class ModelStep {
 
 /// Terms that `step` adds up for one element of its result number `result`, at most: the sizes of the indices of an
 /// operand that the result lacks, and of those that no placement may divide, for the op mixes them.
-int64_t num_terms(const Plan& plan, const PlanStep& step, size_t result);
+int64_t count_terms(const Plan& plan, const PlanStep& step, size_t result);
 
 }  // namespace tpc

@@ -100,6 +100,7 @@ class PlanComparison {
   void compare_sum(int tensor, const std::vector<int64_t>& group, const Region& region,
                    const std::vector<Values>& parts);
   double tolerance(int64_t rank, int step, int tensor) const;
+  void count_terms();
   void compare_persistent(Moment moment);
   CheckedTensor merged(Moment moment, int tensor, int step) const;
   std::vector<std::vector<Finding>>& findings(Moment moment) { return findings_[static_cast<size_t>(moment)]; }
@@ -110,6 +111,7 @@ class PlanComparison {
   const Plan& plan_;
   std::vector<std::vector<int64_t>> replicate_axes_;  // by tensor
   std::vector<std::vector<int64_t>> partial_axes_;    // by tensor
+  std::vector<int64_t> num_terms_;                    // by tensor, those of its partial operands included
   std::vector<int> updated_by_;                       // by tensor: the step that gives it its new value, or -1
   std::vector<std::vector<Finding>> findings_[3];     // [moment][rank][tensor]
   bool has_start_ = false;

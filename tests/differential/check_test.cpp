@@ -164,14 +164,17 @@ bool is_sound(const Plan& plan) {
 }
 
 /// Every fault that a loaded plan can have is found, at its step; the second training step shows what zero states hide.
+/// In f32 all but a change of what stands beside a much larger number.
 void check_found(const Plan& plan) {
   int num_found = 0;
   auto visit = [&](const Plan& faulty, size_t step, const std::string& what) {
     if (!is_sound(faulty)) return;
     CAPTURE(what);
     CAPTURE(plan.steps[step].layer);
-    Diagnostic report = check(faulty, in_double(), 2);
-    CHECK(report.loc.pointer == fmt::format("/steps/{}", step));
+    std::string pointer = fmt::format("/steps/{}", step);
+    CHECK(check(faulty, in_double(), 2).loc.pointer == pointer);
+    bool is_small = what == "attribute eps" || what == "attribute weight_decay";
+    if (!is_small) CHECK(check(faulty, trained(), 2).loc.pointer == pointer);
     ++num_found;
   };
   swap_operands(plan, visit);

@@ -75,7 +75,7 @@ TEST_CASE("the terms of a sum are the indices that its result lacks or mixes") {
   b.step(OpKind::kAdd, {y, norm}, {sum});
   b.step(OpKind::kSumSquares, {sum}, {squares});
   const Plan& plan = b.plan();
-  auto terms = [&](size_t step, size_t result) { return num_terms(plan, plan.steps[step], result); };
+  auto terms = [&](size_t step, size_t result) { return count_terms(plan, plan.steps[step], result); };
   CHECK(terms(0, 0) == 5);
   CHECK(terms(1, 0) == 6);
   CHECK(terms(2, 0) == 7);
