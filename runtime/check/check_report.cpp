@@ -88,6 +88,30 @@ std::string name_list(const std::vector<std::string>& names) {
   return names.size() > shown ? fmt::format("{} and {} more", text, names.size() - shown) : text;
 }
 
+// A line each about tensors that only one of the plans has, where there are any.
+std::vector<std::string> unmatched_tensors(const ComparedPlans& plans) {
+  std::vector<std::string> added, missing;
+  std::vector<bool> is_found(plans.one_rank.tensors.size());
+  for (size_t t = 0; t < plans.match.size(); ++t) {
+    if (plans.match[t] < 0) {
+      added.push_back(plans.plan.tensors[t].name);
+    } else {
+      is_found[static_cast<size_t>(plans.match[t])] = true;
+    }
+  }
+  for (size_t t = 0; t < is_found.size(); ++t) {
+    if (!is_found[t]) missing.push_back(plans.one_rank.tensors[t].name);
+  }
+  auto line = [](const std::vector<std::string>& names, std::string_view whose) {
+    return fmt::format("not compared: {} that only {} has: {}", plural(static_cast<int64_t>(names.size()), "tensor"),
+                       whose, name_list(names));
+  };
+  std::vector<std::string> lines;
+  if (!added.empty()) lines.push_back(line(added, "the plan"));
+  if (!missing.empty()) lines.push_back(line(missing, "the model"));
+  return lines;
+}
+
 std::vector<size_t> kinds_of_tensors(const Plan& one_rank) {
   std::vector<size_t> kinds(one_rank.tensors.size(), kActivations);
   for (size_t t = 0; t < kinds.size(); ++t) {
@@ -151,22 +175,7 @@ std::string CheckSummary::text() const {
   }
   std::string text = table.text();
 
-  std::vector<std::string> added, missing;
-  std::vector<bool> is_found(plans_.one_rank.tensors.size());
-  for (size_t t = 0; t < plans_.match.size(); ++t) {
-    if (plans_.match[t] < 0) {
-      added.push_back(plans_.plan.tensors[t].name);
-    } else {
-      is_found[static_cast<size_t>(plans_.match[t])] = true;
-    }
-  }
-  for (size_t t = 0; t < is_found.size(); ++t) {
-    if (!is_found[t]) missing.push_back(plans_.one_rank.tensors[t].name);
-  }
-  if (!added.empty()) {
-    text += fmt::format("not compared, for the model has no such tensor: {}\n", name_list(added));
-  }
-  if (!missing.empty()) text += fmt::format("not compared, for the plan has no such tensor: {}\n", name_list(missing));
+  for (const std::string& line : unmatched_tensors(plans_)) text += line + "\n";
   text +=
       fmt::format("agrees: in {} {} of {} on {} {} the model's on one rank, in {}\n", plural(num_steps_, "step"),
                   plural(num_tensors, "tensor"), plans_.plan.model_name, plural(plans_.plan.mesh.world_size(), "rank"),
@@ -233,6 +242,7 @@ Diagnostic difference_report(const ComparedPlans& plans, const std::vector<Check
   if (bad.size() > 1 + kMaxListed) {
     report.notes.push_back({{}, fmt::format("{} tensors differ in all", grouped(static_cast<int64_t>(bad.size())))});
   }
+  for (std::string& line : unmatched_tensors(plans)) report.notes.push_back({{}, std::move(line)});
   return report;
 }
 

@@ -10,10 +10,6 @@
 namespace tpc {
 namespace {
 
-bool is_learned(const PlanTensor& tensor) {
-  return tensor.role == TensorRole::kParameter || tensor.role == TensorRole::kState;
-}
-
 // Every element moves by one rounding up or down, as bit i of the stream says.
 template <class Float>
 void add_rounding(std::span<Float> values, PhiloxKey key, uint64_t stream, double epsilon) {
@@ -28,6 +24,10 @@ void add_rounding(std::span<Float> values, PhiloxKey key, uint64_t stream, doubl
 }
 
 }  // namespace
+
+bool is_learned(const PlanTensor& tensor) {
+  return tensor.role == TensorRole::kParameter || tensor.role == TensorRole::kState;
+}
 
 int64_t count_terms(const Plan& plan, const PlanStep& step, size_t result) {
   const OpDef& op = op_def(step.op);

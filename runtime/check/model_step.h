@@ -56,6 +56,9 @@ class ModelStep {
   std::vector<double> magnitude_;
 };
 
+/// A parameter or state: what a training step leaves to the next one.
+bool is_learned(const PlanTensor& tensor);
+
 /// Terms that `step` adds up for one element of its result number `result`, at most: the sizes of the indices of an
 /// operand that the result lacks, and of those that no placement may divide, for the op mixes them.
 int64_t count_terms(const Plan& plan, const PlanStep& step, size_t result);

@@ -12,10 +12,6 @@
 namespace tpc {
 namespace {
 
-bool is_learned(const PlanTensor& tensor) {
-  return tensor.role == TensorRole::kParameter || tensor.role == TensorRole::kState;
-}
-
 // Row-major index in the whole tensor of element `local` of a part of it.
 int64_t whole_index(const Region& region, const Shape& shape, int64_t local) {
   std::vector<int64_t> index = unravel(local, region.extents());

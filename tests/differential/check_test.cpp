@@ -386,6 +386,20 @@ TEST_CASE("a plan that lacks a tensor of its model, or has it in another type, i
   CHECK(holds(check(other, trained()).message, "\"tokens\" is i32"));
 }
 
+TEST_CASE("tensors that only one of the plans has are told") {
+  Plan plan = compile_model(kSmallGpt.name, kSmallGpt.dims, on("tp=2")).plan;
+  for (PlanTensor& tensor : plan.tensors) {
+    if (tensor.name == "block0.act") tensor.name = "mine";
+  }
+  const Plan one_rank = model_plan(plan);
+  std::unique_ptr<DataSource> data = fixed_data(one_rank, 0);
+  std::string summary = checked_run(plan, one_rank, *data, trained(), {1, "plan.json", {}});
+  CHECK(holds(summary, "not compared: 1 tensor that only the plan has: \"mine\"\n"));
+  CHECK(holds(summary, "not compared: 1 tensor that only the model has: \"block0.act\"\n"));
+  plan.steps[find_step(plan, OpKind::kAttention, Phase::kForward)].attributes.set("scale", 0.7);
+  CHECK(has_note(check(plan, trained()), "1 tensor that only the model has"));
+}
+
 TEST_CASE("an output that is another tensor, or is missing, is refused") {
   Plan plan = compile_text(kKinks, "kinks.json", {}, on("tp=2")).plan;
   Plan other = plan;
