@@ -152,6 +152,7 @@ std::optional<int> RankExecutor::run_step(const StepContext& context) {
     for (size_t i = 0; i < steps_.size(); ++i) {
       position_.store(step_at(i), std::memory_order_relaxed);
       execute(steps_[i], context, /*count=*/true);
+      if (observer_) observer_(rank(), step_at(i));
       if (!steps_[i].kept.empty() && !keep_results(steps_[i])) return step_at(i);
     }
   } catch (...) {

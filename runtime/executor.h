@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -28,6 +29,9 @@ struct NonFinite {
   auto operator<=>(const NonFinite&) const = default;
 };
 
+/// Called in the thread of `rank` when plan step `step` is done there and nothing has read its results yet.
+using StepObserver = std::function<void(int64_t rank, int step)>;
+
 /// Kernels and collectives are prepared once, here; a step is a flat loop that decides nothing and allocates nothing.
 /// Make it in the thread that runs it: memory and thread teams belong to that thread. The plan, the backend and the
 /// communicator outlive it. Its memory must outlive the runs of all ranks, for peers read it.
@@ -48,6 +52,10 @@ class RankExecutor {
   void keep(int tensor);
   /// The kept copy, or the part in the arena of a tensor that persists; nullopt when neither exists.
   std::optional<LocalTensor> kept_or_persistent(int tensor) const;
+
+  /// Calls `observer` after every plan step of run_step, from now on; it may look at local() and change what the step
+  /// made.
+  void observe(StepObserver observer) { observer_ = std::move(observer); }
 
   /// Runs one training step. Stops early, before any weight changes, when a named output is not finite, and returns
   /// that output's step. Failures carry rank, step and node; RunEnded passes through.
@@ -89,6 +97,7 @@ class RankExecutor {
   Traffic predicted_;
   std::vector<Step> steps_;
   std::map<int, HostTensor> kept_;  // of the local shape
+  StepObserver observer_;
   std::atomic<int> position_{-1};
 };
 

@@ -1,5 +1,4 @@
 // tprun: trains the model of a plan.
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -17,10 +16,14 @@
 #include "compiler/core/diagnostic.h"
 #include "compiler/core/diagnostic_renderer.h"
 #include "compiler/core/output_file.h"
-#include "compiler/core/text_parts.h"
 #include "compiler/frontend/model.h"
 #include "compiler/plan/plan_json.h"
+#include "passes/one_rank_plan.h"
 #include "passes/prove_plan.h"
+#include "runtime/check/checked_run.h"
+#include "runtime/check/double_run.h"
+#include "runtime/check/trained_run.h"
+#include "runtime/command_line.h"
 #include "runtime/cpu/cpu_backend.h"
 #include "runtime/data.h"
 #include "runtime/mapped_file.h"
@@ -34,129 +37,6 @@ constexpr int kInputError = 1;
 constexpr int kUsageError = 2;
 constexpr int kDeviceError = 69;
 constexpr int kOurError = 70;
-
-constexpr const char* kHelp = R"(usage: tprun PLAN [options]
-Trains the model of a plan, which `tpc shard MODEL -o PLAN` writes.
-
-  --data fixed|FILE  one random batch over and over (default), a text as bytes, or a .bin
-                     file of uint16 tokens; targets are the tokens one further on
-  --steps N          training steps (default 50)
-  --seed N           of weights, dropout and data (default 0): the same run for any mesh
-  --threads N        threads of each rank's kernels (default: cores / ranks, at least 1)
-  --metrics FILE     writes one JSON object a step
-  --log-every N      prints every N-th step (default 10), and the first and last
-  --device cpu       where kernels run: cpu, or cuda where the module is installed
-  --comm threads     how ranks communicate: as threads of this process
-  --timeout S        seconds that a rank is waited for at a collective (default 60)
-  --no-verify        runs a plan that is not proved to compute its model
-  --quiet            prints errors only
-  --version, --help
-
-examples:
-  tpc shard models/small_gpt.json --tp 2 -o plan.json && tprun plan.json
-  tprun plan.json --steps 200 --seed 7 --metrics run.jsonl
-  tpc shard models/tiny_gpt.json --tp 2 -o tiny.json
-  tprun tiny.json --data models/data/tinyshakespeare.txt --steps 200
-
-exit codes: 0 done, 1 the input is wrong, 2 usage, 69 device or peer failed, 70 our bug
-)";
-
-struct Options {
-  std::string plan;
-  std::string data = "fixed";
-  int64_t steps = 50;
-  uint64_t seed = 0;
-  int threads = 0;
-  std::string metrics;
-  int64_t log_every = 10;
-  std::string device = "cpu";
-  std::string comm = "threads";
-  double timeout = 60;
-  bool quiet = false;
-  bool no_verify = false;
-};
-
-// A mistake on the command line, as the whole message.
-struct UsageError {
-  std::string message;
-};
-
-// Accepts a whole number in [least, most] and nothing else, in words that name both.
-template <class Number>
-CLI::Validator number_in(Number least, Number most) {
-  return CLI::Validator(
-      [least, most](std::string& text) -> std::string {
-        std::optional<Number> value = parse_number<Number>(text);
-        if (value && *value >= least && *value <= most) return "";
-        const char* kind = std::is_integral_v<Number> ? "whole number" : "number";
-        return fmt::format("\"{}\" is not a {} from {} to {}", text, kind, least, most);
-      },
-      "", "");
-}
-
-void reject_unknown(const CLI::App& app) {
-  std::vector<std::string> flags;
-  for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
-  }
-  for (const std::string& extra : app.remaining()) {
-    if (!extra.starts_with("-")) throw UsageError{fmt::format("unexpected argument \"{}\" after the plan", extra)};
-    std::string flag = extra.substr(0, extra.find('='));
-    std::string nearest = nearest_word(flag, flags);
-    throw UsageError{fmt::format("unknown flag \"{}\"{}", flag,
-                                 nearest.empty() ? "" : fmt::format("; did you mean \"{}\"?", nearest))};
-  }
-}
-
-// nullopt when --help or --version was all.
-std::optional<Options> parse_command_line(int argc, char** argv) {
-  Options options;
-  CLI::App app;
-  app.allow_extras();
-  app.set_help_flag();
-  bool wants_help = false, wants_version = false;
-  app.add_option("plan", options.plan);
-  app.add_option("--data", options.data);
-  app.add_option("--steps", options.steps)->check(number_in<int64_t>(1, 1'000'000'000'000));
-  app.add_option("--seed", options.seed)->check(number_in<uint64_t>(0, UINT64_MAX));
-  app.add_option("--threads", options.threads)->check(number_in<int>(1, 1024));
-  app.add_option("--metrics", options.metrics);
-  app.add_option("--log-every", options.log_every)->check(number_in<int64_t>(1, 1'000'000'000'000));
-  app.add_option("--device", options.device);
-  app.add_option("--comm", options.comm);
-  app.add_option("--timeout", options.timeout)->check(number_in<double>(0.001, 1e6));
-  app.add_flag("--quiet", options.quiet);
-  app.add_flag("--no-verify", options.no_verify);
-  app.add_flag("--version", wants_version);
-  app.add_flag("-h,--help", wants_help);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ArgumentMismatch& error) {
-    // The flag stands before the colon.
-    std::string text = error.what();
-    bool is_repeated = text.find("received") != std::string::npos;
-    throw UsageError{text.substr(0, text.find(':')) + (is_repeated ? ": given more than once" : ": needs a value")};
-  } catch (const CLI::ParseError& error) {
-    throw UsageError{error.what()};
-  }
-  if (wants_help) {
-    write_standard_output(kHelp);
-    return std::nullopt;
-  }
-  if (wants_version) {
-    write_standard_output(fmt::format("tprun {}\n", TPC_VERSION));
-    return std::nullopt;
-  }
-  reject_unknown(app);
-  if (options.plan.empty()) throw UsageError{"which plan? `tpc shard MODEL -o plan.json` writes one"};
-  if (options.device != "cpu" && options.device != "cuda") {
-    throw UsageError{fmt::format("--device: \"{}\" is not a device; there are cpu and cuda", options.device)};
-  }
-  if (options.comm != "threads") {
-    throw UsageError{fmt::format("--comm: \"{}\" is not a communicator; there is threads", options.comm)};
-  }
-  return options;
-}
 
 // The JSON lines of --metrics; each is on disk when its step is done.
 class MetricsFile {
@@ -187,7 +67,7 @@ class MetricsFile {
 // On a terminal one line that every step rewrites, and lines that stay; in a pipe the latter only.
 class StepPrinter {
  public:
-  explicit StepPrinter(const Options& options)
+  explicit StepPrinter(const RunOptions& options)
       : is_quiet_(options.quiet),
         is_terminal_(isatty(STDOUT_FILENO) == 1),
         log_every_(static_cast<uint64_t>(options.log_every)),
@@ -218,10 +98,38 @@ class StepPrinter {
   bool is_line_open_ = false;
 };
 
+// On a terminal one line that tells how far a check is; nothing in a pipe.
+class CheckPrinter {
+ public:
+  explicit CheckPrinter(const RunOptions& options) : is_shown_(!options.quiet && isatty(STDOUT_FILENO) == 1) {}
+  ~CheckPrinter() {
+    if (is_shown_) write_standard_output("\r\x1b[K");
+  }
+  CheckPrinter(const CheckPrinter&) = delete;
+  CheckPrinter& operator=(const CheckPrinter&) = delete;
+
+  void print(uint64_t step, std::string_view run, size_t done, size_t of) {
+    auto now = std::chrono::steady_clock::now();
+    if (!is_shown_ || now - last_ < std::chrono::milliseconds(100)) return;
+    last_ = now;
+    write_standard_output(
+        fmt::format("\r\x1b[Kcheck of training step {}: {}, {} of {} plan steps", step, run, done, of));
+  }
+
+ private:
+  bool is_shown_;
+  std::chrono::steady_clock::time_point last_;
+};
+
 std::string read_text(const std::string& file) {
   MappedFile mapped(file);
   auto bytes = mapped.bytes();
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+Model model_of(const Plan& plan, const std::string& file) {
+  DiagnosticSink sink;
+  return parse_model(plan.model_json, file, {}, sink);
 }
 
 // A plan that does not compute its model must not train it.
@@ -230,24 +138,46 @@ void verify_plan(const Plan& plan, const std::string& file) {
     throw UserError({file, ""},
                     "the plan carries no model that it could be proved against; --no-verify runs it all the same");
   }
-  DiagnosticSink sink;
-  Model model = parse_model(plan.model_json, file, {}, sink);
+  Model model = model_of(plan, file);
   prove_plan(plan, std::move(model.graph), model.optimizer, file);
 }
 
-void train(const Options& options, std::map<std::string, std::string>& texts) {
-  const std::string& text = texts[options.plan] = read_text(options.plan);
-  Plan plan = read_plan(text, options.plan);
-  if (!options.no_verify) verify_plan(plan, options.plan);
-  if (options.device == "cuda") throw DeviceError("--device cuda: the CUDA module is not installed; use --device cpu");
-  std::unique_ptr<DataSource> data =
-      options.data == "fixed" ? fixed_data(plan, options.seed) : file_data(plan, options.data, options.seed);
+std::unique_ptr<DataSource> open_data(const Plan& plan, const RunOptions& options) {
+  return options.data == "fixed" ? fixed_data(plan, options.seed) : file_data(plan, options.data, options.seed);
+}
+
+TrainerOptions trainer_options(const RunOptions& options) {
+  return {options.seed, options.threads, std::chrono::milliseconds(static_cast<int64_t>(options.timeout * 1e3))};
+}
+
+void check(const RunOptions& options, const Plan& plan) {
+  if (plan.model_json.empty()) {
+    throw UserError({options.plan, ""}, "the plan carries no model that its run could be compared with");
+  }
+  Model model = model_of(plan, options.plan);
+  const Plan one_rank = one_rank_plan(std::move(model.graph), model.optimizer);
+  require_check_memory(plan, one_rank, options.fp64 ? int64_t{sizeof(double)} : int64_t{sizeof(float)});
+  MakeRun make_run = [&](const Plan& run) -> std::unique_ptr<ObservedRun> {
+    if (options.fp64) return std::make_unique<DoubleRun>(run, options.seed);
+    return std::make_unique<TrainedRun>(run, make_cpu_backend, trainer_options(options));
+  };
+  std::unique_ptr<DataSource> data = open_data(one_rank, options);
+  std::string summary;
+  {
+    CheckPrinter printer(options);
+    summary = checked_run(
+        plan, one_rank, *data, make_run,
+        {static_cast<uint64_t>(options.check), options.plan, [&](auto... progress) { printer.print(progress...); }});
+  }
+  if (!options.quiet) write_standard_output(summary);
+}
+
+void train(const RunOptions& options, Plan plan) {
+  std::unique_ptr<DataSource> data = open_data(plan, options);
   if (!options.metrics.empty()) require_output_path(options.metrics, {options.plan, options.data});
   MetricsFile metrics(options.metrics);
   auto tokens = static_cast<double>(tokens_per_batch(plan));
-  Trainer trainer(
-      std::move(plan), make_cpu_backend,
-      {options.seed, options.threads, std::chrono::milliseconds(static_cast<int64_t>(options.timeout * 1e3))});
+  Trainer trainer(std::move(plan), make_cpu_backend, trainer_options(options));
 
   StepPrinter printer(options);
   std::vector<StepRecord> records;
@@ -266,7 +196,19 @@ void train(const Options& options, std::map<std::string, std::string>& texts) {
   if (!options.quiet) write_standard_output("bytes counted = bytes predicted\n");
 }
 
-void print_errors(const UserError& error, const Options& options, std::map<std::string, std::string>& texts) {
+void run_plan(const RunOptions& options, std::map<std::string, std::string>& texts) {
+  const std::string& text = texts[options.plan] = read_text(options.plan);
+  Plan plan = read_plan(text, options.plan);
+  if (!options.no_verify) verify_plan(plan, options.plan);
+  if (options.device == "cuda") throw DeviceError("--device cuda: the CUDA module is not installed; use --device cpu");
+  if (options.check > 0) {
+    check(options, plan);
+  } else {
+    train(options, std::move(plan));
+  }
+}
+
+void print_errors(const UserError& error, const RunOptions& options, std::map<std::string, std::string>& texts) {
   // A text of training data is shown around the mistake, too.
   for (const Diagnostic& diagnostic : error.diagnostics()) {
     if (diagnostic.loc.file != options.data || diagnostic.byte < 0) continue;
@@ -281,13 +223,15 @@ void print_errors(const UserError& error, const Options& options, std::map<std::
 }
 
 int run(int argc, char** argv) {
-  Options options;
+  RunOptions options;
   std::map<std::string, std::string> texts;
   try {
-    std::optional<Options> parsed = parse_command_line(argc, argv);
-    if (!parsed) return 0;
-    options = *parsed;
-    train(options, texts);
+    options = parse_command_line(argc, argv);
+    if (options.wants_help || options.wants_version) {
+      write_standard_output(options.wants_help ? command_line_help() : fmt::format("tprun {}\n", TPC_VERSION));
+    } else {
+      run_plan(options, texts);
+    }
     return 0;
   } catch (const UsageError& error) {
     fmt::print(stderr, "tprun: {}\nsee `tprun --help`\n", error.message);

@@ -181,6 +181,14 @@ void Trainer::keep(const std::string& name) {
   for (auto& executor : state_->executors) executor->keep(tensor);
 }
 
+LocalTensor Trainer::local(int64_t rank, int tensor) const {
+  return state_->executors[static_cast<size_t>(rank)]->local(tensor);
+}
+
+void Trainer::observe(const StepObserver& observer) {
+  for (auto& executor : state_->executors) executor->observe(observer);
+}
+
 HostTensor Trainer::get_tensor(const std::string& name) const {
   int index = find_tensor(name);
   const PlanTensor& tensor = state_->plan.tensors[static_cast<size_t>(index)];

@@ -57,6 +57,11 @@ class Trainer {
   HostTensor get_tensor(const std::string& name) const;
   void keep(const std::string& name);
 
+  /// This rank's part of plan().tensors[tensor] in its arena, and who is told of every plan step that a rank has done
+  /// (see RankExecutor). Set between training steps.
+  LocalTensor local(int64_t rank, int tensor) const;
+  void observe(const StepObserver& observer);
+
   /// Bytes received so far by all ranks, counted where data moved, and what the plan predicts for these steps.
   Traffic counted() const;
   Traffic predicted() const;

@@ -1,0 +1,66 @@
+/// What every tensor of a training step must be, and how far rounding alone may move it: the model on one rank.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/check/observed_run.h"
+
+namespace tpc {
+
+/// Runs the step twice. The second time every operand of every step is off by one rounding: each element is the first
+/// run's, times 1 + epsilon or 1 - epsilon by chance. How far a result is then from the first run's says how its step
+/// passes rounding on, whatever its op; it holds for that step alone, since the next one starts from the first run's
+/// values again.
+///
+/// For a tensor whose elements are sums of n terms
+///   tolerance = 4 sqrt(n) (noise + epsilon * magnitude)
+/// with the largest difference of the two runs and the largest element. sqrt(n) is how roundings of n additions in
+/// another order grow beyond those of the terms.
+class ModelStep {
+ public:
+  /// Both runs are of one and the same plan on one rank, and outlive this object.
+  ModelStep(ObservedRun& exact, ObservedRun& perturbed);
+
+  const Plan& plan() const { return exact_.plan(); }
+
+  /// Runs training step `step`. The second run starts from the first one's parameters and states.
+  void run(uint64_t step, const Batch& batch, const StepObserver& progress);
+
+  /// A tensor as its plan step made it, or as it was before the training step when it persists; whole.
+  const Values& value(int tensor) const { return values_[static_cast<size_t>(tensor)]; }
+  /// A parameter or state as it is now.
+  Values at_rest(int tensor) const { return copy_of(exact_.part(0, tensor).elements); }
+
+  /// Terms of the sum that each element of a tensor is, at most; 1 when its step adds nothing up.
+  int64_t num_terms(int tensor) const { return num_terms_[static_cast<size_t>(tensor)]; }
+
+  /// What value() may be missed by by a plan that adds up `num_terms`; `scale` is the largest sum of magnitudes of the
+  /// ranks' parts where the tensor is the sum of parts.
+  double tolerance(int tensor, int64_t num_terms, double scale = 0) const;
+
+  /// Bytes that both runs and the tensors of the step take, of `element` bytes each.
+  static double bytes(const Plan& plan, int64_t element);
+
+ private:
+  void keep(int tensor);
+  void measure(int step);
+  void perturb(int tensor);
+
+  ObservedRun& exact_;
+  ObservedRun& perturbed_;
+  uint64_t step_ = 0;
+  std::vector<int64_t> num_terms_;
+  std::vector<Values> values_;
+  std::vector<double> noise_;
+  std::vector<double> magnitude_;
+};
+
+/// A parameter or state: what a training step leaves to the next one.
+bool is_learned(const PlanTensor& tensor);
+
+/// Terms that `step` adds up for one element of its result number `result`, at most: the sizes of the indices of an
+/// operand that the result lacks, and of those that no placement may divide, for the op mixes them.
+int64_t count_terms(const Plan& plan, const PlanStep& step, size_t result);
+
+}  // namespace tpc

@@ -1,0 +1,24 @@
+#include "runtime/check/trained_run.h"
+
+#include <limits>
+
+namespace tpc {
+
+TrainedRun::TrainedRun(Plan plan, const Trainer::MakeBackend& make_backend, const TrainerOptions& options)
+    : trainer_(std::move(plan), make_backend, options) {}
+
+RankPart TrainedRun::part(int64_t rank, int tensor) const {
+  LocalTensor local = trainer_.local(rank, tensor);
+  auto size = static_cast<size_t>(local.region.num_elements());
+  if (local.type.dtype == DType::kF32) return {local.region, std::span(local.f32(), size)};
+  return {local.region, std::span(local.i32(), size)};
+}
+
+double TrainedRun::epsilon() const { return static_cast<double>(std::numeric_limits<float>::epsilon()); }
+
+void TrainedRun::run_step(const Batch& batch, const StepObserver& after) {
+  trainer_.observe(after);
+  trainer_.train_step(batch);
+}
+
+}  // namespace tpc

@@ -1,0 +1,141 @@
+#include "runtime/command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "compiler/core/diagnostic.h"
+#include "compiler/core/text_parts.h"
+
+namespace tpc {
+namespace {
+
+constexpr const char* kHelp = R"(usage: tprun PLAN [options]
+Trains the model of a plan, which `tpc shard MODEL -o PLAN` writes.
+
+  --data fixed|FILE  one random batch over and over (default), a text as bytes, or a .bin
+                     file of uint16 tokens; targets are the tokens one further on
+  --steps N          training steps (default 50)
+  --seed N           of weights, dropout and data (default 0): the same run for any mesh
+  --threads N        threads of each rank's kernels (default: cores / ranks, at least 1)
+  --metrics FILE     writes one JSON object a step
+  --log-every N      prints every N-th step (default 10), and the first and last
+  --device cpu       where kernels run: cpu, or cuda where the module is installed
+  --comm threads     how ranks communicate: as threads of this process
+  --timeout S        seconds that a rank is waited for at a collective (default 60)
+  --check [K]        runs K steps (default 1) beside the model on one rank and compares every tensor
+  --fp64             with --check: both in double, so that what differs is no rounding (slow)
+  --no-verify        runs a plan that is not proved to compute its model
+  --quiet            prints errors only
+  --version, --help
+
+examples:
+  tpc shard models/small_gpt.json --tp 2 -o plan.json && tprun plan.json
+  tprun plan.json --steps 200 --seed 7 --metrics run.jsonl
+  tpc shard models/tiny_gpt.json --tp 2 -o tiny.json
+  tprun tiny.json --data models/data/tinyshakespeare.txt --steps 200
+  tprun plan.json --check 3
+
+exit codes: 0 done, 1 the input is wrong, 2 usage, 69 device or peer failed, 70 our bug
+)";
+
+// Accepts a whole number in [least, most] and nothing else, in words that name both.
+template <class Number>
+CLI::Validator number_in(Number least, Number most) {
+  return CLI::Validator(
+      [least, most](std::string& text) -> std::string {
+        std::optional<Number> value = parse_number<Number>(text);
+        if (value && *value >= least && *value <= most) return "";
+        const char* kind = std::is_integral_v<Number> ? "whole number" : "number";
+        return fmt::format("\"{}\" is not a {} from {} to {}", text, kind, least, most);
+      },
+      "", "");
+}
+
+void reject_unknown(const CLI::App& app) {
+  std::vector<std::string> flags;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
+  }
+  for (const std::string& extra : app.remaining()) {
+    if (!extra.starts_with("-")) throw UsageError{fmt::format("unexpected argument \"{}\" after the plan", extra)};
+    std::string flag = extra.substr(0, extra.find('='));
+    std::string nearest = nearest_word(flag, flags);
+    throw UsageError{fmt::format("unknown flag \"{}\"{}", flag,
+                                 nearest.empty() ? "" : fmt::format("; did you mean \"{}\"?", nearest))};
+  }
+}
+
+// The arguments last to first, as CLI11 takes them, with `--check 3` as `--check=3`: what follows is the flag's only
+// when it is a number.
+std::vector<std::string> check_joined(int argc, char** argv) {
+  std::vector<std::string> arguments;
+  for (int i = 1; i < argc; ++i) {
+    bool is_count = i > 1 && std::string_view(argv[i - 1]) == "--check" && parse_number<int64_t>(argv[i]).has_value();
+    if (is_count) {
+      arguments.back() += fmt::format("={}", argv[i]);
+    } else {
+      arguments.emplace_back(argv[i]);
+    }
+  }
+  std::reverse(arguments.begin(), arguments.end());
+  return arguments;
+}
+
+}  // namespace
+
+std::string command_line_help() { return kHelp; }
+
+RunOptions parse_command_line(int argc, char** argv) {
+  RunOptions options;
+  CLI::App app;
+  app.allow_extras();
+  app.set_help_flag();
+  app.add_option("plan", options.plan);
+  app.add_option("--data", options.data);
+  app.add_option("--steps", options.steps)->check(number_in<int64_t>(1, 1'000'000'000'000));
+  app.add_option("--seed", options.seed)->check(number_in<uint64_t>(0, UINT64_MAX));
+  app.add_option("--threads", options.threads)->check(number_in<int>(1, 1024));
+  app.add_option("--metrics", options.metrics);
+  app.add_option("--log-every", options.log_every)->check(number_in<int64_t>(1, 1'000'000'000'000));
+  app.add_option("--device", options.device);
+  app.add_option("--comm", options.comm);
+  app.add_option("--timeout", options.timeout)->check(number_in<double>(0.001, 1e6));
+  app.add_flag("--quiet", options.quiet);
+  app.add_flag("--no-verify", options.no_verify);
+  app.add_flag("--check{1}", options.check)->check(number_in<int64_t>(1, 1'000'000'000'000));
+  app.add_flag("--fp64", options.fp64);
+  app.add_flag("--version", options.wants_version);
+  app.add_flag("-h,--help", options.wants_help);
+  try {
+    app.parse(check_joined(argc, argv));
+  } catch (const CLI::ArgumentMismatch& error) {
+    // The flag stands before the colon.
+    std::string text = error.what();
+    bool is_repeated = text.find("received") != std::string::npos;
+    throw UsageError{text.substr(0, text.find(':')) + (is_repeated ? ": given more than once" : ": needs a value")};
+  } catch (const CLI::ParseError& error) {
+    throw UsageError{error.what()};
+  }
+  if (options.wants_help || options.wants_version) return options;
+  reject_unknown(app);
+  if (options.plan.empty()) throw UsageError{"which plan? `tpc shard MODEL -o plan.json` writes one"};
+  if (options.device != "cpu" && options.device != "cuda") {
+    throw UsageError{fmt::format("--device: \"{}\" is not a device; there are cpu and cuda", options.device)};
+  }
+  if (options.comm != "threads") {
+    throw UsageError{fmt::format("--comm: \"{}\" is not a communicator; there is threads", options.comm)};
+  }
+  if (options.fp64 && options.check == 0) throw UsageError{"--fp64 goes with --check; training is in f32"};
+  for (const char* flag : {"--steps", "--metrics", "--log-every"}) {
+    if (options.check == 0 || app.count(flag) == 0) continue;
+    throw UsageError{fmt::format("{} is for training; --check K says how many steps are compared", flag)};
+  }
+  return options;
+}
+
+}  // namespace tpc
