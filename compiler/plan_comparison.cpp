@@ -31,6 +31,7 @@ std::vector<Contender> contenders(const CompileOptions& asked) {
   base.strategy = "megatron";
   base.sequence_parallel = false;
   base.zero_stage = 0;
+  base.prove = false;
   std::vector<Contender> list{{"megatron", base}};
   auto with = [&](std::string name, auto&& change) {
     list.push_back({std::move(name), base});

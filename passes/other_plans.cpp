@@ -90,7 +90,9 @@ class Explorer {
     DiagnosticSink ignored;
     if (options.progress) options.progress("compiling with " + name);
     try {
-      Plan plan = compile_within(std::move(graph), options, ignored).plan;
+      CompileOptions measured = options;
+      measured.prove = false;
+      Plan plan = compile_within(std::move(graph), measured, ignored).plan;
       Report report = make_report(plan);
       found_.plans.push_back({name, std::move(plan), std::move(report)});
     } catch (const UserError&) {
