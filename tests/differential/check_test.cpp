@@ -5,53 +5,15 @@
 
 #include <algorithm>
 
-#include "compiler/frontend/model.h"
 #include "compiler/plan/check_plan.h"
-#include "passes/one_rank_plan.h"
 #include "runtime/check/checked_run.h"
-#include "runtime/check/double_run.h"
-#include "runtime/check/trained_run.h"
-#include "runtime/cpu/cpu_backend.h"
 #include "tests/support/program.h"
+#include "tests/support/run_check.h"
 
 namespace tpc::testing {
 namespace {
 
-Plan model_plan(const Plan& plan) {
-  DiagnosticSink sink;
-  Model model = parse_model(plan.model_json, "plan.json", {}, sink);
-  return one_rank_plan(std::move(model.graph), model.optimizer);
-}
-
-MakeRun trained(uint64_t seed = 0) {
-  TrainerOptions options;
-  options.seed = seed;
-  options.threads_per_rank = 1;
-  return [=](const Plan& plan) { return std::make_unique<TrainedRun>(plan, make_cpu_backend, options); };
-}
-
-MakeRun in_double(uint64_t seed = 0) {
-  return [=](const Plan& plan) { return std::make_unique<DoubleRun>(plan, seed); };
-}
-
-/// The error that the check ends in; without a message when all agrees.
-Diagnostic check(const Plan& plan, const MakeRun& make_run, uint64_t steps = 1, uint64_t seed = 0) {
-  const Plan one_rank = model_plan(plan);
-  std::unique_ptr<DataSource> data = fixed_data(one_rank, seed);
-  try {
-    checked_run(plan, one_rank, *data, make_run, {steps, "plan.json", {}});
-    return {};
-  } catch (const UserError& error) {
-    return error.diagnostics().at(0);
-  }
-}
-
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
-bool has_note(const Diagnostic& report, const std::string& part) {
-  return std::any_of(report.notes.begin(), report.notes.end(),
-                     [&](const Note& note) { return holds(note.message, part); });
-}
 
 struct SmallModel {
   const char* name;
@@ -77,8 +39,8 @@ void check_agrees(const SmallModel& model, const std::vector<MeshCase>& meshes) 
     CAPTURE(mesh.name);
     ++seed;
     Plan plan = compile_model(model.name, model.dims, mesh).plan;
-    CHECK(check(plan, trained(seed), 2, seed).message == "");
-    CHECK(check(plan, in_double(seed), 1, seed).message == "");
+    CHECK(check_run(plan, trained(seed), 2, seed).message == "");
+    CHECK(check_run(plan, in_double(seed), 1, seed).message == "");
   }
 }
 
@@ -172,9 +134,9 @@ void check_found(const Plan& plan) {
     CAPTURE(what);
     CAPTURE(plan.steps[step].layer);
     std::string pointer = fmt::format("/steps/{}", step);
-    CHECK(check(faulty, in_double(), 2).loc.pointer == pointer);
+    CHECK(check_run(faulty, in_double(), 2).loc.pointer == pointer);
     bool is_small = what == "attribute eps" || what == "attribute weight_decay";
-    if (!is_small) CHECK(check(faulty, trained(), 2).loc.pointer == pointer);
+    if (!is_small) CHECK(check_run(faulty, trained(), 2).loc.pointer == pointer);
     ++num_found;
   };
   swap_operands(plan, visit);
@@ -224,41 +186,6 @@ Plan with_second_all_reduce(const Plan& plan, size_t step) {
   return faulty;
 }
 
-/// A run that changes what one rank holds after one plan step, before anyone looks.
-class TamperedRun final : public ObservedRun {
- public:
-  TamperedRun(std::unique_ptr<ObservedRun> run, int64_t rank, int step)
-      : run_(std::move(run)), rank_(rank), step_(step) {}
-
-  const Plan& plan() const override { return run_->plan(); }
-  RankPart part(int64_t rank, int tensor) const override { return run_->part(rank, tensor); }
-  double epsilon() const override { return run_->epsilon(); }
-  void run_step(const Batch& batch, const StepObserver& after) override {
-    run_->run_step(batch, [&](int64_t rank, int step) {
-      if (rank == rank_ && step == step_) tamper();
-      after(rank, step);
-    });
-  }
-
- private:
-  // The last element, by one unit in the last place.
-  void tamper() {
-    RankPart part = run_->part(rank_, plan().steps[static_cast<size_t>(step_)].results[0]);
-    std::visit(
-        [](auto elements) {
-          auto& last = elements[elements.size() - 1];
-          if constexpr (std::is_floating_point_v<std::remove_reference_t<decltype(last)>>) {
-            last = std::nextafter(last, std::remove_reference_t<decltype(last)>{1000});
-          }
-        },
-        part.elements);
-  }
-
-  std::unique_ptr<ObservedRun> run_;
-  int64_t rank_;
-  int step_;
-};
-
 MeshCase on(const char* mesh) { return {mesh, *parse_mesh(mesh)}; }
 
 }  // namespace
@@ -273,8 +200,8 @@ TEST_CASE("the check raises no alarm where one rounding could open a gate") {
     CAPTURE(mesh);
     Plan plan = compile_text(kKinks, "kinks.json", {}, on(mesh)).plan;
     for (uint64_t seed = 0; seed < 5; ++seed) {
-      CHECK(check(plan, trained(seed), 5, seed).message == "");
-      CHECK(check(plan, in_double(seed), 2, seed).message == "");
+      CHECK(check_run(plan, trained(seed), 5, seed).message == "");
+      CHECK(check_run(plan, in_double(seed), 2, seed).message == "");
     }
   }
 }
@@ -294,7 +221,7 @@ TEST_CASE("an all_reduce left out is found where its sum is made, on all ranks")
     const std::string& name = plan.tensors[static_cast<size_t>(plan.steps[i].operands[0])].name;
     CAPTURE(name);
     for (const MakeRun& make_run : {trained(), in_double()}) {
-      Diagnostic report = check(without_all_reduce(plan, i), make_run);
+      Diagnostic report = check_run(without_all_reduce(plan, i), make_run);
       CHECK(holds(report.message, fmt::format(": \"{}\"", name)));
       CHECK(holds(report.message, "on 3 of 3 ranks"));
       CHECK(has_note(report, "which must hold the same bits"));
@@ -307,7 +234,7 @@ TEST_CASE("a sum that is summed again is found, and named with its group and the
   for (Phase phase : {Phase::kForward, Phase::kBackward}) {
     size_t step = find_step(plan, OpKind::kAllReduce, phase);
     const std::string& name = plan.tensors[static_cast<size_t>(plan.steps[step].results[0])].name;
-    Diagnostic report = check(with_second_all_reduce(plan, step), trained());
+    Diagnostic report = check_run(with_second_all_reduce(plan, step), trained());
     CHECK(report.loc.pointer == fmt::format("/steps/{}", step + 1));
     CHECK(holds(report.message, "(all_reduce over ranks 0, 1, " + std::string(to_string(phase))));
     CHECK(holds(report.message, name + "~twice"));
@@ -320,7 +247,7 @@ TEST_CASE("of several faults each is found where it is") {
   size_t forward = find_step(plan, OpKind::kAttention, Phase::kForward);
   size_t backward = find_step(plan, OpKind::kAttentionGrad, Phase::kBackward);
   for (size_t step : {forward, backward}) plan.steps[step].attributes.set("scale", 0.7);
-  Diagnostic report = check(plan, trained());
+  Diagnostic report = check_run(plan, trained());
   CHECK(report.loc.pointer == fmt::format("/steps/{}", forward));
   CHECK(std::any_of(report.notes.begin(), report.notes.end(),
                     [&](const Note& note) { return note.loc.pointer == fmt::format("/steps/{}", backward); }));
@@ -336,7 +263,7 @@ TEST_CASE("a weight that starts otherwise, or is not updated, is found") {
 
   Plan started = plan;
   started.tensors[static_cast<size_t>(weight - plan.tensors.begin())].attributes.set("init", std::string("ones"));
-  Diagnostic report = check(started, trained());
+  Diagnostic report = check_run(started, trained());
   CHECK(report.loc.pointer == pointer);
   CHECK(holds(report.message, "on rank 0 at the start"));
 
@@ -350,7 +277,7 @@ TEST_CASE("a weight that starts otherwise, or is not updated, is found") {
     tensor.offset = kept.arena_bytes;
     kept.arena_bytes += (tensor.bytes + 63) / 64 * 64;
   }
-  report = check(kept, trained());
+  report = check_run(kept, trained());
   CHECK(report.loc.pointer == pointer);
   CHECK(holds(report.message, "after the step"));
   CHECK(has_note(report, "no step of the plan gives it a new value"));
@@ -360,11 +287,8 @@ TEST_CASE("replicas that differ in one bit are found though the model's value is
   Plan plan = compile_model(kSmallGpt.name, kSmallGpt.dims, on("dp=2,tp=2")).plan;
   size_t step = find_step(plan, OpKind::kLayerNorm, Phase::kForward);
   for (const auto& make_run : {trained(), in_double()}) {
-    auto tampered = [&](const Plan& run) -> std::unique_ptr<ObservedRun> {
-      if (run.mesh.world_size() == 1) return make_run(run);
-      return std::make_unique<TamperedRun>(make_run(run), /*rank=*/3, static_cast<int>(step));
-    };
-    Diagnostic report = check(plan, tampered);
+    int tensor = plan.steps[step].results[0];
+    Diagnostic report = check_run(plan, tampered(make_run, {3, tensor, static_cast<int>(step), flip_last_bit}));
     CHECK(report.loc.pointer == fmt::format("/steps/{}", step));
     CHECK(holds(report.message, "\"block0.ln1\"[3, 7, 39] is "));
     CHECK(holds(report.message, "on rank 2 and "));
@@ -378,12 +302,12 @@ TEST_CASE("a plan that lacks a tensor of its model, or has it in another type, i
   for (PlanTensor& tensor : other.tensors) {
     if (tensor.name == "block0.fc1.weight") tensor.name = "block0.fc9.weight";
   }
-  CHECK(holds(check(other, trained()).message, "the plan has no parameter \"block0.fc1.weight\" of its model"));
+  CHECK(holds(check_run(other, trained()).message, "the plan has no parameter \"block0.fc1.weight\" of its model"));
   other = plan;
   for (PlanTensor& tensor : other.tensors) {
     if (tensor.name == "tokens") tensor.type.shape = {4, 16};
   }
-  CHECK(holds(check(other, trained()).message, "\"tokens\" is i32"));
+  CHECK(holds(check_run(other, trained()).message, "\"tokens\" is i32"));
 }
 
 TEST_CASE("tensors that only one of the plans has are told") {
@@ -397,18 +321,18 @@ TEST_CASE("tensors that only one of the plans has are told") {
   CHECK(holds(summary, "not compared: 1 tensor that only the plan has: \"mine\"\n"));
   CHECK(holds(summary, "not compared: 1 tensor that only the model has: \"block0.act\"\n"));
   plan.steps[find_step(plan, OpKind::kAttention, Phase::kForward)].attributes.set("scale", 0.7);
-  CHECK(has_note(check(plan, trained()), "1 tensor that only the model has"));
+  CHECK(has_note(check_run(plan, trained()), "1 tensor that only the model has"));
 }
 
 TEST_CASE("an output that is another tensor, or is missing, is refused") {
   Plan plan = compile_text(kKinks, "kinks.json", {}, on("tp=2")).plan;
   Plan other = plan;
   other.outputs["grad_norm"] = other.outputs["loss"];
-  Diagnostic report = check(other, trained());
+  Diagnostic report = check_run(other, trained());
   CHECK(report.loc.pointer == "/outputs/grad_norm");
   CHECK(holds(report.message, "output \"grad_norm\" is \"loss\"; the model's is \""));
   other.outputs.erase("grad_norm");
-  CHECK(holds(check(other, trained()).message, "the plan has no output \"grad_norm\" of its model"));
+  CHECK(holds(check_run(other, trained()).message, "the plan has no output \"grad_norm\" of its model"));
 }
 
 TEST_CASE("full: the check agrees on every mesh with models as they are, over many steps and seeds") {
@@ -419,7 +343,7 @@ TEST_CASE("full: the check agrees on every mesh with models as they are, over ma
         CAPTURE(model);
         CAPTURE(mesh.name);
         CAPTURE(seed);
-        CHECK(check(plan, trained(seed), 20, seed).message == "");
+        CHECK(check_run(plan, trained(seed), 20, seed).message == "");
       }
     }
   }
