@@ -33,7 +33,7 @@ std::string run_explain(const ExplainCommand& command, const Tell& progress) {
   }
   CompileOptions options = read_plan_options(plan.options, command.plan_path);
   DiagnosticSink sink;
-  Model model = parse_model(plan.model_json, command.plan_path, {}, sink);
+  Model model = parse_embedded_model(plan.model_json, command.plan_path, sink);
   options.optimizer = model.optimizer;
   options.progress = progress;
   Explanation explanation = explain(plan, node, std::move(report), model.graph, options);

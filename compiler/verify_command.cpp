@@ -19,7 +19,7 @@ std::string run_verify(const VerifyCommand& command) {
   if (!command.model_path.empty()) {
     model = load_model(command.model_path, {}, sink);
   } else if (!plan.model_json.empty()) {
-    model = parse_model(plan.model_json, command.plan_path, {}, sink);
+    model = parse_embedded_model(plan.model_json, command.plan_path, sink);
   } else {
     throw UserError(SourceLoc{command.plan_path, ""}, "the plan carries no model; name one: --model model.json");
   }

@@ -10,7 +10,7 @@
 
 namespace tpc {
 
-/// nullopt when it is proved that `plan` computes the step of its model (verify::find_flaw), that its steps find in
+/// nullopt when it is proved that `plan` computes the step of its model (verify::find_step_flaw), that its steps find in
 /// memory what they read (verify::find_buffer_flaw) and that the expanded program of every single rank is the plan's
 /// (verify::RankProof). `one_rank` is the model's differentiated step. `plan` is sound (check_plan).
 std::optional<verify::Flaw> find_plan_flaw(const Plan& plan, const Graph& one_rank);

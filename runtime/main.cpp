@@ -129,7 +129,7 @@ std::string read_text(const std::string& file) {
 
 Model model_of(const Plan& plan, const std::string& file) {
   DiagnosticSink sink;
-  return parse_model(plan.model_json, file, {}, sink);
+  return parse_embedded_model(plan.model_json, file, sink);
 }
 
 // A plan that does not compute its model must not train it.

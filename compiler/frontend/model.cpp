@@ -206,6 +206,19 @@ Model parse_model(const std::string& text, const std::string& file, const ModelO
   return result;
 }
 
+Model parse_embedded_model(const std::string& text, const std::string& plan_file, DiagnosticSink& sink) {
+  try {
+    return parse_model(text, plan_file, {}, sink);
+  } catch (const UserError& error) {
+    std::vector<Diagnostic> in_plan = error.diagnostics();
+    for (Diagnostic& diagnostic : in_plan) {
+      diagnostic.loc.pointer = "/model" + diagnostic.loc.pointer;
+      for (Note& note : diagnostic.notes) note.loc.pointer = "/model" + note.loc.pointer;
+    }
+    throw UserError(std::move(in_plan));
+  }
+}
+
 Model load_model(const std::string& path, const ModelOverrides& overrides, DiagnosticSink& sink) {
   return parse_model(read_file(path, "a model file"), path, overrides, sink);
 }

@@ -28,6 +28,10 @@ struct Model {
 Model parse_model(const std::string& text, const std::string& file, const ModelOverrides& overrides,
                   DiagnosticSink& sink);
 
+/// The model that a plan carries as its member "model". `text` is that, `plan_file` the plan: mistakes are told where
+/// they stand in it.
+Model parse_embedded_model(const std::string& text, const std::string& plan_file, DiagnosticSink& sink);
+
 /// Reads a file; a file that cannot be opened is a UserError that names it.
 Model load_model(const std::string& path, const ModelOverrides& overrides, DiagnosticSink& sink);
 

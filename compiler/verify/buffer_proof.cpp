@@ -6,9 +6,9 @@
 #include <map>
 #include <vector>
 
-#include "compiler/plan/plan_classes.h"
 #include "compiler/verify/held_range.h"
 #include "compiler/verify/op_meaning.h"
+#include "compiler/verify/proved_classes.h"
 
 namespace tpc::verify {
 namespace {
@@ -18,7 +18,7 @@ constexpr int kUnwritten = -1;
 class BufferProof {
  public:
   explicit BufferProof(const Plan& plan)
-      : plan_(plan), classes_(classify(plan)), owner_(plan.tensors.size(), kUnwritten) {}
+      : plan_(plan), classes_(proved_classes(plan)), owner_(plan.tensors.size(), kUnwritten) {}
 
   void run() {
     check_places();
@@ -58,10 +58,11 @@ class BufferProof {
       const PlanTensor& placed = plan_.tensors[t];
       int64_t needed = fullest_elements(static_cast<int>(t)) * byte_size(placed.type.dtype);
       if (placed.bytes < needed)
-        fail("\"{}\" has a buffer of {} bytes, the fullest rank holds {}", placed.name, placed.bytes, needed);
+        throw_tensor_flaw(static_cast<int>(t), "\"{}\" has a buffer of {} bytes, the fullest rank holds {}",
+                          placed.name, placed.bytes, needed);
       if (placed.offset < 0 || placed.bytes > plan_.arena_bytes || placed.offset > plan_.arena_bytes - placed.bytes) {
-        fail("\"{}\" ({} bytes at {}) does not lie in the arena of {} bytes", placed.name, placed.bytes, placed.offset,
-             plan_.arena_bytes);
+        throw_tensor_flaw(static_cast<int>(t), "\"{}\" ({} bytes at {}) does not lie in the arena of {} bytes",
+                          placed.name, placed.bytes, placed.offset, plan_.arena_bytes);
       }
     }
   }
@@ -87,17 +88,17 @@ class BufferProof {
       }
     }
     std::optional<OpMeaning> meaning = op_meaning(plan_, step);
+    bool is_reshape = meaning && meaning->is_reshape;
     for (size_t r = 0; r < step.results.size(); ++r) {
       int result = step.results[r];
       int replaced = replaced_by(step, meaning, r);
       for (int operand : step.operands) {
         if (!overlap(operand, result)) continue;
         bool is_read_once = std::count(step.operands.begin(), step.operands.end(), operand) == 1;
-        if (operand == replaced && is_read_once && lies_on(result, operand)) continue;
+        if (operand == replaced && is_read_once && lies_on(result, operand, is_reshape)) continue;
         fail("writes \"{}\" over \"{}\", which it still reads", tensor(result).name, tensor(operand).name);
       }
-      bool is_same_bytes = meaning && meaning->is_reshape && overlap(replaced, result);
-      write(result, is_same_bytes ? replaced : kUnwritten);
+      write(result, is_reshape && overlap(replaced, result) ? replaced : kUnwritten);
     }
   }
 
@@ -113,7 +114,7 @@ class BufferProof {
     if (tensor(target).offset != tensor(value).offset) {
       require_intact(target);
       write(target, kUnwritten);
-    } else if (!lies_on(value, target)) {
+    } else if (!lies_on(value, target, /*is_reshape=*/false)) {
       fail("\"{}\" does not fill the place of \"{}\"", tensor(value).name, tensor(target).name);
     }
     updated_[target] = tensor(target).offset == tensor(value).offset ? value : target;
@@ -124,12 +125,13 @@ class BufferProof {
            tensor(b).offset < tensor(a).offset + tensor(a).bytes;
   }
 
-  /// The same bytes, element for element.
-  bool lies_on(int result, int operand) {
+  /// The same bytes on every rank; element for element, unless only the shape changes.
+  bool lies_on(int result, int operand, bool is_reshape) {
     const PlanTensor& a = tensor(result);
     const PlanTensor& b = tensor(operand);
-    return a.offset == b.offset && a.type.dtype == b.type.dtype &&
-           fullest_elements(result) == fullest_elements(operand);
+    if (a.offset != b.offset || a.type.dtype != b.type.dtype) return false;
+    if (is_reshape) return fullest_elements(result) == fullest_elements(operand);
+    return dim_cuts(a, plan_.mesh) == dim_cuts(b, plan_.mesh);
   }
 
   /// What lies there is lost, but for `same`, whose bytes are the new tensor's, too.
@@ -141,8 +143,10 @@ class BufferProof {
     if (at != contents_.begin() && std::prev(at)->second.end > begin) --at;
     while (at != contents_.end() && at->first < end) {
       for (int other : at->second.tensors) {
-        if (now_ < 0) fail("\"{}\" and \"{}\" persist in the same bytes", tensor(other).name, tensor(written).name);
-        bool is_kept = same != kUnwritten && at->first == begin && lies_on(other, written);
+        if (now_ < 0)
+          throw_tensor_flaw(written, "\"{}\" and \"{}\" persist in the same bytes", tensor(other).name,
+                            tensor(written).name);
+        bool is_kept = same != kUnwritten && at->first == begin && lies_on(other, written, /*is_reshape=*/true);
         if (is_kept) {
           content.tensors.push_back(other);
         } else {
@@ -163,7 +167,8 @@ class BufferProof {
       int wanted = updated == updated_.end() ? static_cast<int>(t) : updated->second;
       int owner = owner_[static_cast<size_t>(wanted)];
       if (owner == wanted) continue;
-      fail("\"{}\" lies over \"{}\" when the next step begins", tensor(owner).name, plan_.tensors[t].name);
+      throw_tensor_flaw(static_cast<int>(t), "\"{}\" lies over \"{}\" when the next step begins", tensor(owner).name,
+                        plan_.tensors[t].name);
     }
   }
 

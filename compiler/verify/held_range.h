@@ -16,14 +16,14 @@ struct Cut {
   int axis = 0;
   int64_t parts = 1;
   int64_t unit = 1;
-  bool operator==(const Cut&) const = default;
+  auto operator<=>(const Cut&) const = default;
 };
 
 /// A dimension and the axes that divide it, outermost first, each what the ones before it left.
 struct DimCuts {
   int64_t size = 0;
   std::vector<Cut> cuts;
-  bool operator==(const DimCuts&) const = default;
+  auto operator<=>(const DimCuts&) const = default;
 };
 
 /// One a dimension of the tensor.

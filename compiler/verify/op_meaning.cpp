@@ -329,6 +329,8 @@ MeaningOf find_meaning(OpKind op) {
 
 }  // namespace
 
+bool has_meaning(OpKind op) { return find_meaning(op) != nullptr; }
+
 std::optional<OpMeaning> op_meaning(const Plan& plan, const PlanStep& step) {
   MeaningOf meaning = find_meaning(step.op);
   if (meaning == nullptr) return std::nullopt;

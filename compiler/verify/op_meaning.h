@@ -36,7 +36,10 @@ struct OpMeaning {
   std::vector<size_t> over = {};
 };
 
-/// absent: for moves and updates, outputs and leaves, which are no formulas. The arity must be the op's.
+/// False for moves and updates, outputs and leaves, which are no formulas.
+bool has_meaning(OpKind op);
+
+/// Absent where the op has none. Arity, attributes and shapes must be ones that the op can have.
 std::optional<OpMeaning> op_meaning(const Plan& plan, const PlanStep& step);
 
 }  // namespace tpc::verify

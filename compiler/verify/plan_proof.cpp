@@ -7,14 +7,15 @@
 #include <set>
 #include <vector>
 
-#include "compiler/plan/plan_classes.h"
+#include "compiler/verify/op_meaning.h"
+#include "compiler/verify/proved_classes.h"
 #include "compiler/verify/step_ranges.h"
 
 namespace tpc::verify {
 namespace {
 
 /// What is known of a tensor.
-struct Held {
+struct Known {
   int value = ValueNumbers::kUnknown;
   /// Along these axes each rank holds its own part of the sum (maximum) that is the value.
   AxisSet sums = 0;
@@ -40,8 +41,8 @@ class PlanProof {
   PlanProof(const ValueNumbers& model, const Plan& plan)
       : plan_(plan),
         numbers_(model),
-        classes_(classify(plan)),
-        held_(plan.tensors.size()),
+        classes_(proved_classes(plan)),
+        known_(plan.tensors.size()),
         ranges_(classes_.step_examples.size()) {}
 
   void run() {
@@ -61,7 +62,7 @@ class PlanProof {
   }
 
   const PlanTensor& tensor(int index) const { return plan_.tensors[static_cast<size_t>(index)]; }
-  Held& held(int index) { return held_[static_cast<size_t>(index)]; }
+  Known& known(int index) { return known_[static_cast<size_t>(index)]; }
 
   std::vector<int64_t> list_of(AxisSet axes) const {
     std::vector<int64_t> list;
@@ -73,26 +74,46 @@ class PlanProof {
 
   std::string axes_text(AxisSet axes) const { return axes_name(plan_.mesh, list_of(axes)); }
 
+  static TensorRole leaf_role(OpKind op) {
+    return op == OpKind::kInput       ? TensorRole::kInput
+           : op == OpKind::kParameter ? TensorRole::kParameter
+                                      : TensorRole::kState;
+  }
+
   void hold_leaves() {
+    std::set<int> found;
     for (size_t t = 0; t < plan_.tensors.size(); ++t) {
       const PlanTensor& leaf = plan_.tensors[t];
+      int index = static_cast<int>(t);
       if (!persists(leaf.role)) continue;
       int value = numbers_.leaf(leaf.name);
-      if (value == ValueNumbers::kUnknown) fail("the model has no {} \"{}\"", to_string(leaf.role), leaf.name);
+      if (value == ValueNumbers::kUnknown || leaf_role(numbers_.leaf_node(value).op) != leaf.role)
+        throw_tensor_flaw(index, "the model has no {} \"{}\"", to_string(leaf.role), leaf.name);
+      if (!found.insert(value).second) throw_tensor_flaw(index, "has \"{}\" twice", leaf.name);
       if (numbers_.type(value) != leaf.type) {
-        fail("\"{}\" is {}, the model's is {}", leaf.name, to_string(leaf.type), to_string(numbers_.type(value)));
+        throw_tensor_flaw(index, "\"{}\" is {}, the model's is {}", leaf.name, to_string(leaf.type),
+                          to_string(numbers_.type(value)));
       }
-      std::string difference = first_difference(leaf.attributes, numbers_.leaf_attributes(value));
-      if (!difference.empty()) fail("\"{}\" {}", leaf.name, difference);
-      held_[t] = {value, 0, false};
+      std::string difference = first_difference(leaf.attributes, numbers_.leaf_node(value).attributes);
+      if (!difference.empty()) throw_tensor_flaw(index, "\"{}\" {}", leaf.name, difference);
+      known_[t] = {value, 0, false};
       check_claim(static_cast<int>(t));
     }
+  }
+
+  /// Who reads a plan, or compares its run, goes by names: "x", and "x@..." for a conversion, must be the model's x.
+  void check_name(int index) const {
+    const std::string& name = tensor(index).name;
+    int value = known_[static_cast<size_t>(index)].value;
+    int named = numbers_.named(name.substr(0, name.find('@')));
+    if (named != ValueNumbers::kUnknown && named != value)
+      fail("names \"{}\" what is the model's \"{}\"", name, numbers_.name(value));
   }
 
   /// A plan's partial sums decide what its collectives are taken for: they must be those that there are.
   void check_claim(int index) const {
     const PlanTensor& made = tensor(index);
-    const Held& is = held_[static_cast<size_t>(index)];
+    const Known& is = known_[static_cast<size_t>(index)];
     for (size_t axis = 0; axis < plan_.mesh.num_axes(); ++axis) {
       const Placement& placement = made.sharding.placements[axis];
       bool is_part = (is.sums & axis_bit(static_cast<int>(axis))) != 0;
@@ -115,23 +136,25 @@ class PlanProof {
 
   void check_step(const PlanStep& step) {
     for (int operand : step.operands) {
-      if (held(operand).value == ValueNumbers::kUnknown)
+      if (known(operand).value == ValueNumbers::kUnknown)
         fail("reads \"{}\", which no step before it made", tensor(operand).name);
     }
     if (step.op == OpKind::kUpdate) return check_update(step);
     if (step.op == OpKind::kOutput) return check_output(step);
-    if (std::optional<OpMeaning> meaning = op_meaning(plan_, step)) return check_op(step, *meaning);
+    if (has_meaning(step.op)) return check_op(step);
     check_move(step);
   }
 
-  void check_op(const PlanStep& step, const OpMeaning& meaning) {
+  void check_op(const PlanStep& step) {
     std::vector<int> values;
-    for (int operand : step.operands) values.push_back(held(operand).value);
+    for (int operand : step.operands) values.push_back(known(operand).value);
     int value = numbers_.result(step.op, step.attributes, values);
     if (value == ValueNumbers::kUnknown) fail("{}", unknown_text(step, values));
+    // Asked of the model's own steps only: of others attributes and shapes may be anything.
+    const OpMeaning meaning = *op_meaning(plan_, step);
     StepRanges& ranges = of_class([&] { return op_ranges(plan_, step, meaning); });
     if (!ranges.flaw.empty()) fail("{}", ranges.flaw);
-    Held passed = check_sums(step, meaning);
+    Known passed = check_sums(step, meaning);
     for (size_t r = 0; r < step.results.size(); ++r) {
       int number = value + static_cast<int>(r);
       int result = step.results[r];
@@ -145,17 +168,18 @@ class PlanProof {
             "own parts only",
             axes_text(passed.sums & ranges.summed[r]));
       }
-      held(result) = {number, passed.sums | ranges.summed[r], meaning.is_maximum && ranges.summed[r] != 0};
+      known(result) = {number, passed.sums | ranges.summed[r], meaning.is_maximum && ranges.summed[r] != 0};
+      check_name(result);
       check_claim(result);
     }
   }
 
   /// What of the operands' sums passes through an op. Axis by axis, for sums over two axes may meet in one product:
   /// (a0 + a1) * (b0 + b1) is the sum of what the ranks of both axes have.
-  Held check_sums(const PlanStep& step, const OpMeaning& meaning) {
+  Known check_sums(const PlanStep& step, const OpMeaning& meaning) {
     AxisSet all = 0;
     for (int operand : step.operands) {
-      const Held& is = held(operand);
+      const Known& is = known(operand);
       all |= is.sums;
       if (is.is_maximum) {
         fail("works on \"{}\", of which each rank of {} has the maximum of its block only", tensor(operand).name,
@@ -173,7 +197,7 @@ class PlanProof {
   void check_sums_along(AxisSet axis, const PlanStep& step, const OpMeaning& meaning) {
     std::vector<size_t> parts;
     for (size_t i = 0; i < step.operands.size(); ++i) {
-      if ((held(step.operands[i]).sums & axis) != 0) parts.push_back(i);
+      if ((known(step.operands[i]).sums & axis) != 0) parts.push_back(i);
     }
     auto name = [&](size_t i) { return tensor(step.operands[i]).name; };
     for (const std::vector<size_t>& linear : meaning.linear) {
@@ -182,7 +206,7 @@ class PlanProof {
       });
       if (!has_all) continue;
       for (size_t i : linear) {
-        if ((held(step.operands[i]).sums & axis) != 0) continue;
+        if ((known(step.operands[i]).sums & axis) != 0) continue;
         fail(
             "every rank of {} holds \"{}\" where each has its own part of \"{}\": in their sum it would count more "
             "than once",
@@ -197,9 +221,9 @@ class PlanProof {
   void check_move(const PlanStep& step) {
     AxisSet axes = 0;
     for (int64_t axis : step.attributes.get_ints("axes")) axes |= axis_bit(static_cast<int>(axis));
-    const Held& from = held(step.operands[0]);
+    const Known& from = known(step.operands[0]);
     const std::string& name = tensor(step.operands[0]).name;
-    Held to = from;
+    Known to = from;
     switch (step.op) {
       case OpKind::kAllReduce:
       case OpKind::kReduceScatter: {
@@ -242,17 +266,18 @@ class PlanProof {
     if (tensor(step.results[0]).type != tensor(step.operands[0]).type) {
       fail("makes {} of {}", to_string(tensor(step.results[0]).type), to_string(tensor(step.operands[0]).type));
     }
-    held(step.results[0]) = to;
+    known(step.results[0]) = to;
+    check_name(step.results[0]);
     check_claim(step.results[0]);
   }
 
   void check_update(const PlanStep& step) {
     const PlanTensor& target = tensor(step.operands[0]);
     const PlanTensor& made = tensor(step.operands[1]);
-    auto wanted = numbers_.updates().find(held(step.operands[0]).value);
+    auto wanted = numbers_.updates().find(known(step.operands[0]).value);
     if (!persists(target.role) || wanted == numbers_.updates().end())
       fail("the model does not update \"{}\"", target.name);
-    const Held& is = held(step.operands[1]);
+    const Known& is = known(step.operands[1]);
     if (is.value != wanted->second) {
       fail("\"{}\" becomes \"{}\", the model's becomes \"{}\"", target.name, numbers_.name(is.value),
            numbers_.name(wanted->second));
@@ -265,17 +290,13 @@ class PlanProof {
     std::vector<int64_t> coordinate(plan_.mesh.num_axes(), 0);
     for (size_t d = 0; d < rest.size(); ++d) {
       if (same_ranges(rest[d], now[d], 1, plan_.mesh, coordinate)) continue;
-      Interval old_range = held_range(rest[d], coordinate);
-      Interval new_range = held_range(now[d], coordinate);
+      Interval old_range = held(rest[d], coordinate);
+      Interval new_range = held(now[d], coordinate);
       fail("rank {} keeps [{}, {}) of dimension {} of \"{}\" and has [{}, {}) of what it becomes",
            plan_.mesh.rank_at(coordinate), old_range.begin, old_range.end, d, target.name, new_range.begin,
            new_range.end);
     }
-    if (!updated_.insert(held(step.operands[0]).value).second) fail("updates \"{}\" a second time", target.name);
-  }
-
-  static Interval held_range(const DimCuts& dim, const std::vector<int64_t>& coordinate) {
-    return verify::held(dim, coordinate);
+    if (!updated_.insert(known(step.operands[0]).value).second) fail("updates \"{}\" a second time", target.name);
   }
 
   /// Named outputs are looked at in the end.
@@ -297,7 +318,7 @@ class PlanProof {
     for (const auto& [name, value] : numbers_.outputs()) {
       auto found = plan_.outputs.find(name);
       if (found == plan_.outputs.end()) fail("output \"{}\" is missing", name);
-      const Held& is = held(found->second);
+      const Known& is = known(found->second);
       if (is.value != value) {
         fail("output \"{}\" is \"{}\", the model's is \"{}\"", name, is.value < 0 ? "nothing" : numbers_.name(is.value),
              numbers_.name(value));
@@ -350,7 +371,7 @@ class PlanProof {
   const Plan& plan_;
   const ValueNumbers& numbers_;
   PlanClasses classes_;
-  std::vector<Held> held_;                         ///< per tensor
+  std::vector<Known> known_;                       ///< per tensor
   std::vector<std::optional<StepRanges>> ranges_;  ///< per class of steps
   std::set<int> updated_;
   int now_ = -1;
@@ -358,7 +379,7 @@ class PlanProof {
 
 }  // namespace
 
-std::optional<Flaw> find_flaw(const ValueNumbers& model, const Plan& plan) {
+std::optional<Flaw> find_step_flaw(const ValueNumbers& model, const Plan& plan) {
   try {
     PlanProof(model, plan).run();
   } catch (Flaw& flaw) {

@@ -35,10 +35,12 @@ std::string difference_text(const std::vector<int64_t>& found, const std::vector
 }  // namespace
 
 RankProof::RankProof(const Plan& plan) : plan_(plan) {
-  PlanClasses classes = classify(plan);
-  for (int example : classes.tensor_examples)
-    cuts_.push_back(dim_cuts(plan.tensors[static_cast<size_t>(example)], plan.mesh));
-  cuts_of_ = classes.tensors;
+  std::map<std::vector<DimCuts>, int> known_cuts;
+  for (const PlanTensor& tensor : plan.tensors) {
+    auto [entry, is_new] = known_cuts.try_emplace(dim_cuts(tensor, plan.mesh), static_cast<int>(cuts_.size()));
+    if (is_new) cuts_.push_back(entry->first);
+    cuts_of_.push_back(entry->second);
+  }
   std::map<Exchange, int> known;
   for (const PlanStep& step : plan.steps) {
     if (!is_collective(step.op) && step.op != OpKind::kMask) {
@@ -114,9 +116,9 @@ int64_t RankProof::received_bytes(const Exchange& exchange, std::span<const int6
 }
 
 void RankProof::check_regions(const RankPlan& program) {
+  if (!program.region_of || program.region_of->size() != plan_.tensors.size())
+    throw_flaw(-1, "does not say where it has each of the {} tensors", plan_.tensors.size());
   if (program.region_of != known_region_of_) {
-    if (!program.region_of || program.region_of->size() != plan_.tensors.size())
-      throw_flaw(-1, "does not say where it has each of the {} tensors", plan_.tensors.size());
     regions_.clear();
     for (size_t t = 0; t < plan_.tensors.size(); ++t)
       regions_.try_emplace({cuts_of_[t], (*program.region_of)[t]}, static_cast<int>(t));
@@ -125,42 +127,40 @@ void RankProof::check_regions(const RankPlan& program) {
   for (const auto& [pair, tensor] : regions_) {
     const std::string& name = plan_.tensors[static_cast<size_t>(tensor)].name;
     if (pair.second < 0 || static_cast<size_t>(pair.second) >= program.regions.size())
-      throw_flaw(-1, "has no part of \"{}\"", name);
+      throw_tensor_flaw(tensor, "has no part of \"{}\"", name);
     const Region& found = program.regions[static_cast<size_t>(pair.second)];
     const std::vector<DimCuts>& dims = cuts_[static_cast<size_t>(pair.first)];
     bool is_same = found.dims.size() == dims.size();
     for (size_t d = 0; is_same && d < dims.size(); ++d) is_same = found.dims[d] == held(dims[d], program.coordinate);
     if (!is_same) {
-      throw_flaw(-1, "holds {} of \"{}\", which lies so that it should hold {}", text_of(found), name,
-                 text_of(held_by(pair.first, program.coordinate)));
+      throw_tensor_flaw(tensor, "holds {} of \"{}\", which lies so that it should hold {}", text_of(found), name,
+                        text_of(held_by(pair.first, program.coordinate)));
     }
   }
 }
 
 void RankProof::check_order(const RankPlan& program) {
+  if (!program.steps) throw_flaw(-1, "has no steps");
   if (program.steps == known_steps_) return;
   auto num_steps = static_cast<int>(plan_.steps.size());
-  if (!program.steps) throw_flaw(-1, "has no steps");
+  std::map<std::pair<int, int>, int> moves;
   int due = 0;
   for (const RankStep& step : *program.steps) {
     if (step.step < 0 || step.step >= num_steps) throw_flaw(-1, "runs step {} of {}", step.step, num_steps);
     if (due == num_steps) throw_flaw(step.step, "runs {} after the last step", described(step.step));
+    int exchange = exchange_of_[static_cast<size_t>(step.step)];
     if (step.step != due) {
-      bool others_wait =
-          exchange_of_[static_cast<size_t>(due)] >= 0 || exchange_of_[static_cast<size_t>(step.step)] >= 0;
+      bool others_wait = exchange_of_[static_cast<size_t>(due)] >= 0 || exchange >= 0;
       throw_flaw(step.step, "runs {} where the other ranks run {}{}", described(step.step), described(due),
                  others_wait ? ": its group would wait for it, or meet the wrong collective" : "");
     }
+    if (exchange < 0 && step.move >= 0)
+      throw_flaw(step.step, "has a group for {}, which works on one rank", described(step.step));
+    if (exchange >= 0) moves.try_emplace({exchange, step.move}, step.step);
     ++due;
   }
   if (due != num_steps) throw_flaw(due, "ends before {}", described(due));
-  moves_.clear();
-  for (const RankStep& step : *program.steps) {
-    int exchange = exchange_of_[static_cast<size_t>(step.step)];
-    if (exchange < 0 && step.move >= 0)
-      throw_flaw(step.step, "{} works on one rank, not in a group", described(step.step));
-    if (exchange >= 0) moves_.try_emplace({exchange, step.move}, step.step);
-  }
+  moves_ = std::move(moves);
   known_steps_ = program.steps;
 }
 

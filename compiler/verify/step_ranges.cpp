@@ -238,6 +238,11 @@ StepRanges move_ranges(const Plan& plan, const PlanStep& step, AxisSet axes) {
         "\"{}\" is not divided over all the axes of its group: its zeros would leave parts in twice", in.name);
     return ranges;
   }
+  bool is_same_range = step.op == OpKind::kAllReduce || step.op == OpKind::kReduceScatter || step.op == OpKind::kMask;
+  if (is_same_range && (axes & cut) != 0) {
+    ranges.flaw = fmt::format("the ranks of its group have other ranges of \"{}\" each", in.name);
+    return ranges;
+  }
   auto contains = [](const Interval& outer, const Interval& inner) {
     return outer.begin <= inner.begin && inner.end <= outer.end;
   };

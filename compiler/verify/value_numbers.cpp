@@ -19,13 +19,14 @@ ValueNumbers::ValueNumbers(const Graph& model) : model_(model), numbers_(model.v
     names_.push_back(model.value(value).name);
     types_.push_back(model.value(value).type);
   };
+  by_name_.reserve(model.values.size());
   for (const Node& node : model.nodes) {
     std::vector<int> operands;
     for (ValueId operand : node.operands) operands.push_back(numbers_[operand.position()]);
     if (is_leaf(node.op)) {
       add(node.results[0]);
       leaves_[model.value(node.results[0]).name] = of(node.results[0]);
-      leaf_attributes_[of(node.results[0])] = &node.attributes;
+      leaf_nodes_[of(node.results[0])] = &node;
     } else if (node.op == OpKind::kUpdate) {
       updates_[operands[0]] = operands[1];
     } else if (node.op == OpKind::kOutput) {
@@ -41,7 +42,13 @@ ValueNumbers::ValueNumbers(const Graph& model) : model_(model), numbers_(model.v
           numbers_[node.results[i].position()] = entry->second + static_cast<int>(i);
       }
     }
+    for (ValueId result : node.results) by_name_[model.value(result).name] = of(result);
   }
+}
+
+int ValueNumbers::named(const std::string& name) const {
+  auto found = by_name_.find(name);
+  return found == by_name_.end() ? kUnknown : found->second;
 }
 
 std::vector<int> ValueNumbers::key(OpKind op, int attributes, std::vector<int> operands) const {

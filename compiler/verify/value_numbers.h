@@ -19,12 +19,14 @@ class ValueNumbers {
 
   /// Of an input, parameter or state of the model.
   int leaf(const std::string& name) const;
-  /// Type, and how a parameter starts. `number` is a leaf's.
-  const Attributes& leaf_attributes(int number) const { return *leaf_attributes_.at(number); }
+  /// The node of an input, parameter or state: its attributes are the type, and how a parameter starts.
+  const Node& leaf_node(int number) const { return *leaf_nodes_.at(number); }
   /// Of the first result of an op on values; the other results have the numbers after it. kUnknown when the model
   /// computes no such value. The order of the operands of an add or multiply does not matter.
   int result(OpKind op, const Attributes& attributes, std::vector<int> operands) const;
 
+  /// Of the value that the model calls so; kUnknown when none is.
+  int named(const std::string& name) const;
   const std::string& name(int number) const { return names_[static_cast<size_t>(number)]; }
   const TensorType& type(int number) const { return types_[static_cast<size_t>(number)]; }
   /// Number of the value that a parameter or state has from the next step on, by the number of the leaf.
@@ -43,7 +45,8 @@ class ValueNumbers {
   std::unordered_map<std::string, int> attribute_texts_;
   std::map<std::vector<int>, int> results_;
   std::unordered_map<std::string, int> leaves_;
-  std::map<int, const Attributes*> leaf_attributes_;
+  std::map<int, const Node*> leaf_nodes_;
+  std::unordered_map<std::string, int> by_name_;
   std::vector<std::string> names_;
   std::vector<TensorType> types_;
   std::vector<int> numbers_;  ///< per value of the model

@@ -71,7 +71,7 @@ std::string refusal(const FaultModel& model, const Plan& plan) {
 
 std::string proof_flaw(const FaultModel& model, const Plan& plan) {
   const Graph step = one_rank_step(model);
-  std::optional<verify::Flaw> flaw = verify::find_flaw(verify::ValueNumbers(step), plan);
+  std::optional<verify::Flaw> flaw = verify::find_step_flaw(verify::ValueNumbers(step), plan);
   return flaw ? flaw->message : "";
 }
 

@@ -28,6 +28,7 @@ void check_meshes(const std::string& model_name, int stride) {
   MESSAGE(model_name << ": " << counts.faults << " faults, " << counts.same << " of them the same plan; "
                      << counts.executed << " of the refused ones executed");
   CHECK(counts.faults > 100);
+  CHECK(counts.executed > 0);
 }
 
 void check_random(uint64_t first, uint64_t count, int stride) {
@@ -41,6 +42,8 @@ void check_random(uint64_t first, uint64_t count, int stride) {
   }
   MESSAGE(counts.faults << " faults, " << counts.same << " of them the same plan; " << counts.executed
                         << " of the refused ones executed");
+  CHECK(counts.faults > 100);
+  CHECK(counts.executed > 0);
 }
 
 }  // namespace

@@ -53,7 +53,12 @@ void alter_order(const RankPlan& program, const VisitProgram& visit) {
 
 void alter_moves(const RankPlan& program, int64_t world, const VisitProgram& visit) {
   for (size_t i = 0; i < program.steps->size(); ++i) {
-    if ((*program.steps)[i].move < 0) continue;
+    if ((*program.steps)[i].move < 0) {
+      RankPlan altered = program;
+      own_steps(altered)[i].move = 0;
+      visit(altered, fmt::format("step {} with a group", i));
+      continue;
+    }
     for (int other = -1; other <= static_cast<int>(program.moves.size()); ++other) {
       // Two moves may be the same to the last byte.
       bool is_move = other >= 0 && other < static_cast<int>(program.moves.size());

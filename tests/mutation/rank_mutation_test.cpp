@@ -27,6 +27,43 @@ void check_alterations(const std::string& model, const MeshCase& mesh) {
 
 }  // namespace
 
+TEST_CASE("a rank without a list of steps or regions is refused, whatever was looked at before") {
+  Plan plan = compile_model("tiny_gpt", {}, {"", DeviceMesh({{"tp", 2}})}).plan;
+  const RankPlan good = rank_plan(plan, 1);
+  auto without = [&](auto&& change) {
+    RankPlan altered = good;
+    change(altered);
+    verify::RankProof fresh(plan);
+    CHECK(fresh.find_flaw(altered));
+    verify::RankProof used(plan);
+    CHECK(!used.find_flaw(good));
+    CHECK(used.find_flaw(altered));
+    CHECK(!used.find_flaw(good));
+  };
+  without([](RankPlan& p) { p.steps = nullptr; });
+  without([](RankPlan& p) { p.region_of = nullptr; });
+  without([](RankPlan& p) { p.regions.clear(); });
+  without([](RankPlan& p) { p.moves.clear(); });
+  without([](RankPlan& p) { p.coordinate.clear(); });
+  without([](RankPlan& p) { p.rank = 2; });
+  without([](RankPlan& p) { p.region_of = std::make_shared<std::vector<int>>(); });
+  without([](RankPlan& p) { p.steps = std::make_shared<std::vector<RankStep>>(); });
+}
+
+TEST_CASE("what is wrong with one rank hides nothing of another") {
+  Plan plan = compile_model("tiny_gpt", {}, {"", DeviceMesh({{"tp", 2}})}).plan;
+  verify::RankProof proof(plan);
+  REQUIRE(!proof.find_flaw(rank_plan(plan, 0)));
+  RankPrograms programs(plan);
+  RankPlan wrong_bytes = programs.of(1);
+  wrong_bytes.moves[0].received_bytes += 4;
+  make_rank_faults(programs.of(0), plan.mesh.world_size(), [&](const RankPlan& altered, const std::string& what) {
+    CHECK_MESSAGE(proof.find_flaw(altered), what);
+    CHECK_MESSAGE(proof.find_flaw(wrong_bytes), "after " << what);
+  });
+  CHECK(!proof.find_flaw(programs.of(1)));
+}
+
 TEST_CASE("an altered rank of a GPT on uneven ranks is refused") {
   check_alterations("tiny_gpt", {"", DeviceMesh({{"tp", 3}}), true});
 }

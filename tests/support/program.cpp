@@ -8,7 +8,9 @@
 #include <sstream>
 
 #include "compiler/core/check.h"
+#include "compiler/core/diagnostic.h"
 #include "compiler/frontend/model.h"
+#include "compiler/plan/check_plan.h"
 #include "passes/fit_memory.h"
 #include "tests/support/shell.h"
 
@@ -147,6 +149,15 @@ Graph model_step(const std::string& model, const std::map<std::string, int64_t>&
   CompileOptions options;
   options.optimizer = loaded.optimizer;
   return differentiated(std::move(loaded.graph), options);
+}
+
+bool is_sound(const Plan& plan) {
+  try {
+    check_plan(plan, "plan.json");
+    return true;
+  } catch (const UserError&) {
+    return false;
+  }
 }
 
 Training train_reference(const Graph& graph, int steps, bool ignore) {

@@ -32,11 +32,14 @@ std::vector<MeshCase> mesh_cases();
 /// Compiles a model given as text; `file` is its name in messages.
 CompileResult compile_text(const std::string& text, const std::string& file, const std::map<std::string, int64_t>& dims,
                            const MeshCase& mesh);
-/// Compiles models/<model>.json with sizes overridden.
 /// The one-rank step of a model in models/, differentiated: what its plans must compute.
 Graph model_step(const std::string& model, const std::map<std::string, int64_t>& dims);
 
+/// Compiles models/<model>.json with sizes overridden.
 CompileResult compile_model(const std::string& model, const std::map<std::string, int64_t>& dims, const MeshCase& mesh);
+
+/// Whether check_plan has nothing against the plan: what is loaded must be sound before it is proved.
+bool is_sound(const Plan& plan);
 
 /// Everything a training run leaves behind.
 struct Training {

@@ -30,7 +30,7 @@ void check_plans(const std::string& model) {
     if (mesh.sequence_parallel && model == "mlp") continue;
     CAPTURE(mesh.name);
     Plan plan = compiled(model, mesh);
-    std::optional<verify::Flaw> flaw = verify::find_flaw(values, plan);
+    std::optional<verify::Flaw> flaw = verify::find_step_flaw(values, plan);
     CHECK_MESSAGE(!flaw, flaw->step << ": " << flaw->message);
     std::string text = write_plan(plan);
     Plan back = read_plan(text, "plan.json");

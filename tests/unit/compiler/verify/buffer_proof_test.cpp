@@ -6,6 +6,7 @@
 #include <functional>
 #include <set>
 
+#include "compiler/verify/op_meaning.h"
 #include "tests/support/program.h"
 
 namespace tpc {
@@ -117,16 +118,61 @@ TEST_CASE("buffers moved onto one another are refused wherever a step would read
   check_moves("llama_tiny", {"", DeviceMesh({{"dp", 2}}), false, 3}, 53);
 }
 
-TEST_CASE("a buffer too small, outside the arena or twice in use at the start is refused") {
+TEST_CASE("a buffer too small is refused, one outside the arena, and one that persists beside another in its place") {
   Plan plan = testing::compile_model("mlp", {}, {"", DeviceMesh({{"tp", 2}})}).plan;
+  auto message = [](const Plan& wrong) {
+    std::optional<verify::Flaw> flaw = verify::find_buffer_flaw(wrong);
+    return flaw ? flaw->message : "";
+  };
+  auto says = [](const std::string& text, const char* words) { return text.find(words) != std::string::npos; };
+  int first = -1;
   for (size_t t = 0; t < plan.tensors.size(); ++t) {
+    CAPTURE(plan.tensors[t].name);
     Plan wrong = plan;
-    wrong.tensors[t].bytes -= 1;
-    wrong.tensors[t].offset = plan.arena_bytes - plan.tensors[t].bytes + 64;
-    CHECK(verify::find_buffer_flaw(wrong));
-    wrong = plan;
-    wrong.tensors[t].offset = -64;
-    CHECK(verify::find_buffer_flaw(wrong));
+    wrong.tensors[t].bytes =
+        byte_size(TensorType{plan.tensors[t].type.dtype,
+                             fullest_shape(plan.tensors[t].type.shape, plan.tensors[t].sharding, plan.mesh)}) -
+        1;
+    CHECK(says(message(wrong), "the fullest rank holds"));
+    for (int64_t offset : {int64_t{-64}, plan.arena_bytes - plan.tensors[t].bytes + 64}) {
+      wrong = plan;
+      wrong.tensors[t].offset = offset;
+      CHECK(says(message(wrong), "does not lie in the arena"));
+    }
+    if (!persists(plan.tensors[t].role)) continue;
+    if (first >= 0) {
+      wrong = plan;
+      wrong.tensors[t].offset = plan.tensors[static_cast<size_t>(first)].offset;
+      CHECK(says(message(wrong), "persist in the same bytes"));
+    }
+    first = first < 0 ? static_cast<int>(t) : first;
+  }
+}
+
+TEST_CASE("a result may lie on the operand that its op replaces, on no other and on no other result") {
+  for (const std::string model : {"mlp", "tiny_gpt", "llama_tiny"}) {
+    Plan plan = testing::compile_model(model, {{"batch", 4}}, {"", DeviceMesh({{"tp", 2}})}).plan;
+    int num_moved = 0;
+    for (const PlanStep& step : plan.steps) {
+      std::optional<verify::OpMeaning> meaning = verify::op_meaning(plan, step);
+      if (!meaning || step.op == OpKind::kReshape) continue;
+      for (size_t r = 0; r < step.results.size(); ++r) {
+        auto lay_on = [&](int other) {
+          Plan moved = plan;
+          PlanTensor& result = moved.tensors[static_cast<size_t>(step.results[r])];
+          result.offset = plan.tensors[static_cast<size_t>(other)].offset;
+          if (result.offset + result.bytes > plan.arena_bytes) return;
+          ++num_moved;
+          CHECK_MESSAGE(verify::find_buffer_flaw(moved),
+                        model << ": " << result.name << " on " << plan.tensors[static_cast<size_t>(other)].name);
+        };
+        for (size_t k = 0; k < step.operands.size(); ++k) {
+          if (r >= meaning->over.size() || meaning->over[r] != k) lay_on(step.operands[k]);
+        }
+        for (size_t other = 0; other < r; ++other) lay_on(step.results[other]);
+      }
+    }
+    CHECK(num_moved > 5);
   }
 }
 
