@@ -7,6 +7,7 @@
 #include <map>
 #include <utility>
 
+#include "compiler/plan/attribute_changes.h"
 #include "compiler/plan/collective_changes.h"
 #include "compiler/plan/model_words.h"
 #include "compiler/plan/report.h"
@@ -142,7 +143,7 @@ std::vector<std::string> step_texts(const Plan& plan) {
   return texts;
 }
 
-/// How plans differ that do, receive and hold the same.
+/// How plans differ that have the same steps, receive and hold the same.
 std::vector<std::string> details(const Plan& before, const Plan& after) {
   std::vector<std::string> list;
   std::vector<std::string> first = step_texts(before);
@@ -159,9 +160,6 @@ std::vector<std::string> details(const Plan& before, const Plan& after) {
   };
   auto offset = [](const PlanTensor& tensor) { return std::pair(tensor.offset, tensor.bytes); };
   if (differs(before.tensors, after.tensors, offset)) list.emplace_back("where tensors lie in the arena");
-  auto attributes = [](const auto& item) -> const Attributes& { return item.attributes; };
-  if (differs(before.tensors, after.tensors, attributes)) list.emplace_back("attributes of tensors");
-  if (differs(before.steps, after.steps, attributes)) list.emplace_back("attributes of steps");
   if (differs(before.steps, after.steps, [](const PlanStep& step) { return step.why; })) list.emplace_back("reasons");
   if (list.empty()) list.emplace_back("the plan file in other details");
   return list;
@@ -219,6 +217,7 @@ PlanDifference difference(const Plan& before, const Plan& after) {
   result.types = std::move(tensors.types);
   result.placements = std::move(tensors.placements);
   result.lone_tensors = std::move(tensors.lone);
+  result.attributes = attribute_changes(before, after);
   if (result.empty()) result.details = details(before, after);
   return result;
 }

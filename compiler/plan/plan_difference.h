@@ -89,12 +89,14 @@ struct PlanDifference {
   /// batch to be added; on other axes a tensor lies whole.
   std::vector<TensorChange> placements;
   std::vector<LoneTensor> lone_tensors;
+  /// Attributes of steps and leaves that have one name and type in both: "scale = 0.25".
+  std::vector<TensorChange> attributes;
   /// Of plans that differ in nothing above and yet are not the same: what it is ("the order of steps").
   std::vector<std::string> details;
 
   bool empty() const {
     return is_same_model && settings.empty() && amounts.empty() && collectives.empty() && types.empty() &&
-           placements.empty() && lone_tensors.empty() && details.empty();
+           placements.empty() && lone_tensors.empty() && attributes.empty() && details.empty();
   }
   bool operator==(const PlanDifference&) const = default;
 };

@@ -98,6 +98,7 @@ std::string difference_json(const PlanDifference& difference) {
             {"types", list(difference.types)},
             {"placements", list(difference.placements)},
             {"lone_tensors", list(difference.lone_tensors)},
+            {"attributes", list(difference.attributes)},
             {"details", difference.details}};
   return json.dump(2) + "\n";
 }

@@ -179,11 +179,12 @@ std::string difference_text(const PlanDifference& difference) {
   if (!difference.is_same_model) text += "Two models: what has the same name is compared.\n";
   if (!difference.details.empty()) {
     return text +
-           fmt::format("Both do, receive and hold the same. They differ in {}.\n", fmt::join(difference.details, ", "));
+           fmt::format("Both receive and hold the same. They differ in {}.\n", fmt::join(difference.details, ", "));
   }
   text += settings_text(difference.settings) + amounts_text(difference.amounts);
   text += collectives_text(difference) + tensors_text("Parameters and inputs of another type", difference.types);
   text += tensors_text("Tensors that lie differently", difference.placements);
+  text += tensors_text("Attributes", difference.attributes);
   return text + lone_text(difference.lone_tensors, true) + lone_text(difference.lone_tensors, false);
 }
 
