@@ -1,5 +1,6 @@
 /// Why a part of a plan is as it is: its steps with their rules, other ways and their price, and of each collective the
-/// reason, the cost, and other plans without it. Everything with a number was computed; nothing is an estimate.
+/// reason, the cost, and other plans without it. Every number was computed, for this plan or for one that was compiled;
+/// what ways and plans hold is by account (memory_account), not their arena.
 #pragma once
 
 #include <optional>

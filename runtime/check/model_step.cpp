@@ -80,14 +80,13 @@ void ModelStep::run(uint64_t step, const Batch& batch, const StepObserver& progr
     for (int result : plan().steps[static_cast<size_t>(index)].results) keep(result);
     progress(rank, index);
   });
-  for_each_of([](const PlanTensor& t) { return t.role == TensorRole::kInput; }, [&](int t) { keep(t); });
+  auto is_input = [](const PlanTensor& t) { return t.role == TensorRole::kInput; };
+  for_each_of(is_input, [&](int t) { keep(t); });
 
+  // Inputs, too, off by a rounding of the run's own numbers, which a batch may not hold: they are set, not loaded.
+  for_each_of(is_input, [&](int t) { perturb(t); });
   for_each_of(is_learned, [&](int t) { perturb(t); });
-  Batch inexact = batch;
-  for (auto& [name, tensor] : inexact) {
-    add_rounding(std::span(tensor.f32), philox_key(step_, "check/" + name), step_, exact_.epsilon());
-  }
-  perturbed_.run_step(inexact, [&](int64_t, int index) { measure(index); });
+  perturbed_.run_step({}, [&](int64_t, int index) { measure(index); });
 }
 
 void ModelStep::keep(int tensor) {
