@@ -36,11 +36,12 @@ struct RankStep {
   bool operator==(const RankStep&) const = default;
 };
 
-/// What is equal on many ranks, or for many tensors and steps, is held once: 16,384 ranks of a long plan are looked at
-/// in less than a second.
+/// What is equal on many ranks, or for many tensors and steps, is held once, so that thousands of ranks of a long plan
+/// can be looked at.
 struct RankPlan {
   int64_t rank = 0;
   std::vector<int64_t> coordinate;
+  /// Distinct parts that this rank holds of tensors.
   std::vector<Region> regions;
   /// Per tensor of the plan, an index into `regions`.
   std::shared_ptr<const std::vector<int>> region_of;
@@ -63,6 +64,7 @@ struct RankPlan {
 class RankPrograms {
  public:
   explicit RankPrograms(const Plan& plan);
+  /// `rank` is one of the mesh.
   RankPlan of(int64_t rank);
 
  private:
@@ -79,6 +81,7 @@ class RankPrograms {
   std::map<std::pair<int, int64_t>, std::shared_ptr<const MoveGroup>> groups_;
 };
 
+/// One program alone.
 RankPlan rank_plan(const Plan& plan, int64_t rank);
 
 }  // namespace tpc
