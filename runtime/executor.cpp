@@ -45,7 +45,11 @@ RankExecutor::RankExecutor(const Plan& plan, RankPlan program, Backend& backend,
               "\"{}\" ({} bytes at {}) does not lie in its buffer of {} in an arena of {}", tensor.name, bytes,
               tensor.offset, tensor.bytes, plan.arena_bytes);
   }
-  for (const RankStep& step : *program_.steps) steps_.push_back(prepare(step, backend, communicator));
+  for (const RankStep& step : *program_.steps) {
+    TPC_CHECK(step.step == static_cast<int>(steps_.size()), "rank {} runs step {} as number {}", rank(), step.step,
+              steps_.size());
+    steps_.push_back(prepare(step, backend, communicator));
+  }
   for (const auto& [name, tensor] : plan.outputs) keep(tensor);
 }
 
@@ -104,7 +108,7 @@ void RankExecutor::load(int tensor, const HostTensor& whole) {
 void RankExecutor::keep(int tensor) {
   if (kept_.contains(tensor)) return;
   for (size_t i = 0; i < steps_.size(); ++i) {
-    const std::vector<int>& results = plan_.steps[static_cast<size_t>(step_at(i))].results;
+    const std::vector<int>& results = plan_.steps[i].results;
     if (std::find(results.begin(), results.end(), tensor) == results.end()) continue;
     const PlanTensor& t = plan_.tensors[static_cast<size_t>(tensor)];
     kept_.emplace(tensor, HostTensor::of({t.type.dtype, program_.region(tensor).extents()}));
@@ -150,10 +154,10 @@ bool RankExecutor::keep_results(Step& step) {
 std::optional<int> RankExecutor::run_step(const StepContext& context) {
   try {
     for (size_t i = 0; i < steps_.size(); ++i) {
-      position_.store(step_at(i), std::memory_order_relaxed);
+      position_.store(static_cast<int>(i), std::memory_order_relaxed);
       execute(steps_[i], context, /*count=*/true);
-      if (observer_) observer_(rank(), step_at(i));
-      if (!steps_[i].kept.empty() && !keep_results(steps_[i])) return step_at(i);
+      if (observer_) observer_(rank(), static_cast<int>(i));
+      if (!steps_[i].kept.empty() && !keep_results(steps_[i])) return static_cast<int>(i);
     }
   } catch (...) {
     rethrow_with_place(context);
@@ -178,11 +182,11 @@ std::optional<NonFinite> RankExecutor::find_non_finite(const StepContext& contex
   // With a finding or not, every rank goes on to the end, for the others wait at collectives.
   try {
     for (size_t i = 0; i < static_cast<size_t>(end); ++i) {
-      position_.store(step_at(i), std::memory_order_relaxed);
+      position_.store(static_cast<int>(i), std::memory_order_relaxed);
       execute(steps_[i], context, /*count=*/false);
       if (first) continue;
-      for (int tensor : plan_.steps[static_cast<size_t>(step_at(i))].results) {
-        if (!first && !is_finite(local(tensor))) first = NonFinite{step_at(i), tensor};
+      for (int tensor : plan_.steps[i].results) {
+        if (!first && !is_finite(local(tensor))) first = NonFinite{static_cast<int>(i), tensor};
       }
     }
   } catch (...) {

@@ -37,7 +37,7 @@ using StepObserver = std::function<void(int64_t rank, int step)>;
 /// communicator outlive it. Its memory must outlive the runs of all ranks, for peers read it.
 class RankExecutor {
  public:
-  /// `program` is one of `plan`.
+  /// `program` is one of `plan`, with the steps in its order.
   RankExecutor(const Plan& plan, RankPlan program, Backend& backend, Communicator& communicator);
 
   int64_t rank() const { return program_.rank; }
@@ -85,8 +85,6 @@ class RankExecutor {
   Step prepare(const RankStep& rank_step, Backend& backend, Communicator& communicator);
   void execute(Step& step, const StepContext& context, bool count);
   bool keep_results(Step& step);
-  /// Index into Plan::steps of what runs as the i-th.
-  int step_at(size_t i) const { return (*program_.steps)[i].step; }
   bool is_output(int tensor) const;
   [[noreturn]] void rethrow_with_place(const StepContext& context) const;
 
