@@ -93,7 +93,7 @@ int64_t first_unequal(const Values& a, const Values& b) {
       [&](const auto& x) -> int64_t {
         const auto& y = std::get<std::remove_cvref_t<decltype(x)>>(b);
         TPC_CHECK(x.size() == y.size(), "replicas of {} and {} elements", x.size(), y.size());
-        if (std::memcmp(x.data(), y.data(), x.size() * sizeof(x[0])) == 0) return -1;
+        if (x.empty() || std::memcmp(x.data(), y.data(), x.size() * sizeof(x[0])) == 0) return -1;
         for (size_t i = 0; i < x.size(); ++i) {
           if (std::memcmp(&x[i], &y[i], sizeof(x[i])) != 0) return static_cast<int64_t>(i);
         }

@@ -23,10 +23,10 @@ Plan compiled(const std::string& model, const testing::MeshCase& mesh) {
   return plan;
 }
 
-void check_plans(const std::string& model) {
+void check_plans(const std::string& model, const std::vector<testing::MeshCase>& meshes) {
   const Graph step = testing::model_step(model, {{"batch", 4}});
   const verify::ValueNumbers values(step);
-  for (const testing::MeshCase& mesh : testing::mesh_cases()) {
+  for (const testing::MeshCase& mesh : meshes) {
     if (mesh.sequence_parallel && model == "mlp") continue;
     CAPTURE(mesh.name);
     Plan plan = compiled(model, mesh);
@@ -43,13 +43,37 @@ void check_plans(const std::string& model) {
 
 }  // namespace
 
-TEST_CASE("compiled plans of small_gpt are sound, proved and read back as written") { check_plans("small_gpt"); }
+TEST_CASE("plans of small_gpt by rules are sound, proved and read back as written") {
+  check_plans("small_gpt", testing::megatron_cases());
+}
 
-TEST_CASE("compiled plans of tiny_gpt are sound, proved and read back as written") { check_plans("tiny_gpt"); }
+TEST_CASE("searched plans of small_gpt are sound, proved and read back as written") {
+  check_plans("small_gpt", testing::search_cases());
+}
 
-TEST_CASE("compiled plans of llama_tiny are sound, proved and read back as written") { check_plans("llama_tiny"); }
+TEST_CASE("plans of tiny_gpt by rules are sound, proved and read back as written") {
+  check_plans("tiny_gpt", testing::megatron_cases());
+}
 
-TEST_CASE("compiled plans of mlp are sound, proved and read back as written") { check_plans("mlp"); }
+TEST_CASE("searched plans of tiny_gpt are sound, proved and read back as written") {
+  check_plans("tiny_gpt", testing::search_cases());
+}
+
+TEST_CASE("plans of llama_tiny by rules are sound, proved and read back as written") {
+  check_plans("llama_tiny", testing::megatron_cases());
+}
+
+TEST_CASE("searched plans of llama_tiny are sound, proved and read back as written") {
+  check_plans("llama_tiny", testing::search_cases());
+}
+
+TEST_CASE("plans of mlp by rules are sound, proved and read back as written") {
+  check_plans("mlp", testing::megatron_cases());
+}
+
+TEST_CASE("searched plans of mlp are sound, proved and read back as written") {
+  check_plans("mlp", testing::search_cases());
+}
 
 TEST_CASE("a plan edited at random loads soundly or is refused in the user's terms") {
   Plan plan = compiled("llama_tiny", {"", DeviceMesh({{"dp", 2}, {"tp", 4}}), false});
