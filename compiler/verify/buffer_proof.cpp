@@ -87,7 +87,7 @@ class BufferProof {
              tensor(step.results[r]).name);
       }
     }
-    std::optional<OpMeaning> meaning = op_meaning(plan_, step);
+    const std::optional<OpMeaning>& meaning = meaning_of(step);
     bool is_reshape = meaning && meaning->is_reshape;
     for (size_t r = 0; r < step.results.size(); ++r) {
       int result = step.results[r];
@@ -100,6 +100,13 @@ class BufferProof {
       }
       write(result, is_reshape && overlap(replaced, result) ? replaced : kUnwritten);
     }
+  }
+
+  /// Worked out once a class of steps.
+  const std::optional<OpMeaning>& meaning_of(const PlanStep& step) {
+    auto [entry, is_new] = meanings_.try_emplace(classes_.steps[static_cast<size_t>(now_)]);
+    if (is_new) entry->second = op_meaning(plan_, step);
+    return entry->second;
   }
 
   /// The operand that result `r` may be written over; kUnwritten: none.
@@ -180,10 +187,11 @@ class BufferProof {
 
   const Plan& plan_;
   PlanClasses classes_;
-  std::vector<int64_t> elements_;        ///< per class of tensors, 0: not known yet
-  std::vector<int> owner_;               ///< per tensor: itself, or what was written over it
-  std::map<int64_t, Content> contents_;  ///< by offset; they do not overlap
-  std::map<int, int> updated_;           ///< what lies in the place of an updated leaf
+  std::map<int, std::optional<OpMeaning>> meanings_;  ///< per class of steps
+  std::vector<int64_t> elements_;                     ///< per class of tensors, 0: not known yet
+  std::vector<int> owner_;                            ///< per tensor: itself, or what was written over it
+  std::map<int64_t, Content> contents_;               ///< by offset; they do not overlap
+  std::map<int, int> updated_;                        ///< what lies in the place of an updated leaf
   int now_ = -1;
 };
 

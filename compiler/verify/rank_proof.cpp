@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "compiler/verify/proved_classes.h"
+
 namespace tpc::verify {
 namespace {
 
@@ -35,12 +37,10 @@ std::string difference_text(const std::vector<int64_t>& found, const std::vector
 }  // namespace
 
 RankProof::RankProof(const Plan& plan) : plan_(plan) {
-  std::map<std::vector<DimCuts>, int> known_cuts;
-  for (const PlanTensor& tensor : plan.tensors) {
-    auto [entry, is_new] = known_cuts.try_emplace(dim_cuts(tensor, plan.mesh), static_cast<int>(cuts_.size()));
-    if (is_new) cuts_.push_back(entry->first);
-    cuts_of_.push_back(entry->second);
-  }
+  PlanClasses classes = proved_classes(plan);
+  for (int example : classes.tensor_examples)
+    cuts_.push_back(dim_cuts(plan.tensors[static_cast<size_t>(example)], plan.mesh));
+  cuts_of_ = std::move(classes.tensors);
   std::map<Exchange, int> known;
   for (const PlanStep& step : plan.steps) {
     if (!is_collective(step.op) && step.op != OpKind::kMask) {
