@@ -50,10 +50,7 @@ std::vector<int> readers(const Plan& plan, int tensor) {
 /// Walks from what moves made back to what a step made, or what persists.
 ExplainedNode tensor_node(const Plan& plan, const Report& report, int tensor) {
   ExplainedNode node{ExplainedNode::Kind::kTensor, plan.tensors[position(tensor)].name, {}, {}, tensor, {}};
-  std::vector<int> made_by(plan.tensors.size(), -1);
-  for (size_t i = 0; i < plan.steps.size(); ++i) {
-    for (int result : plan.steps[i].results) made_by[position(result)] = static_cast<int>(i);
-  }
+  const std::vector<int> made_by = producers(plan);
   std::set<int> moves;
   int source = tensor;
   while (made_by[position(source)] >= 0 && is_move(plan.steps[position(made_by[position(source)])].op)) {

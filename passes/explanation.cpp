@@ -23,11 +23,8 @@ constexpr size_t kMostLayersTried = 3;
 
 class Explainer {
  public:
-  Explainer(const Plan& plan, const ExplainedNode& node, Report report) : plan_(plan), words_(plan) {
-    made_by_.assign(plan.tensors.size(), -1);
-    for (size_t i = 0; i < plan.steps.size(); ++i) {
-      for (int made : plan.steps[i].results) made_by_[position(made)] = static_cast<int>(i);
-    }
+  Explainer(const Plan& plan, const ExplainedNode& node, Report report)
+      : plan_(plan), words_(plan), made_by_(producers(plan)) {
     result_.node = node;
     result_.report = std::move(report);
     for (int step : node.steps) result_.steps.push_back(explained_step(step));
@@ -211,7 +208,7 @@ class Explainer {
 
   const Plan& plan_;
   ModelWords words_;
-  std::vector<int> made_by_;  ///< per tensor the step; -1: it persists
+  std::vector<int> made_by_;  ///< see producers
   Explanation result_;
 };
 

@@ -4,6 +4,7 @@
 #include "compiler/ir/move_ops.h"
 
 namespace tpc {
+
 std::string_view to_string(TensorRole role) {
   switch (role) {
     case TensorRole::kInput:
@@ -20,6 +21,14 @@ std::string_view to_string(TensorRole role) {
       return "other";
   }
   TPC_UNREACHABLE("tensor role {}", static_cast<int>(role));
+}
+
+std::vector<int> producers(const Plan& plan) {
+  std::vector<int> made_by(plan.tensors.size(), -1);
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    for (int result : plan.steps[i].results) made_by[static_cast<size_t>(result)] = static_cast<int>(i);
+  }
+  return made_by;
 }
 
 Move step_move(const Plan& plan, const PlanStep& step) {

@@ -73,6 +73,9 @@ struct Plan {
 /// Inputs, parameters and states keep their value from step to step.
 bool persists(TensorRole role);
 
+/// For every tensor the index of the step that makes it (-1: none, it persists).
+std::vector<int> producers(const Plan& plan);
+
 /// The move that a collective or local-move step performs.
 Move step_move(const Plan& plan, const PlanStep& step);
 /// True for all_reduce, all_gather, reduce_scatter, all_to_all.

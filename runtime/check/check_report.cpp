@@ -184,10 +184,7 @@ std::string CheckSummary::text() const {
 }
 
 int feeding_collective(const Plan& plan, int step) {
-  std::vector<int> made_by(plan.tensors.size(), -1);
-  for (int i = 0; i < step; ++i) {
-    for (int result : plan.steps[static_cast<size_t>(i)].results) made_by[static_cast<size_t>(result)] = i;
-  }
+  const std::vector<int> made_by = producers(plan);
   std::set<int> level = {step}, seen = {step};
   while (!level.empty()) {
     std::set<int> next;
