@@ -9,6 +9,8 @@ int64_t byte_size(DType dtype) {
     case DType::kF32:
     case DType::kI32:
       return 4;
+    case DType::kBF16:
+      return 2;
   }
   TPC_UNREACHABLE("dtype {}", static_cast<int>(dtype));
 }
@@ -19,6 +21,8 @@ std::string_view to_string(DType dtype) {
       return "f32";
     case DType::kI32:
       return "i32";
+    case DType::kBF16:
+      return "bf16";
   }
   TPC_UNREACHABLE("dtype {}", static_cast<int>(dtype));
 }

@@ -1,0 +1,44 @@
+/// Where the kernels of one rank are issued.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "compiler/ops/op_def.h"
+
+namespace tpc::cuda {
+
+/// The compute stream of one rank, what varies from step to step in device memory, and working memory. Kernels of a
+/// queue run one after the other, so all of them use the same working memory, each from its start.
+class DeviceQueue {
+ public:
+  /// Of the current device, which stays the thread's. Throws DeviceError.
+  DeviceQueue();
+  ~DeviceQueue();
+  DeviceQueue(const DeviceQueue&) = delete;
+  DeviceQueue& operator=(const DeviceQueue&) = delete;
+
+  cudaStream_t stream() const { return stream_; }
+
+  /// Seed and number of the training step that runs, in device memory: a captured step is replayed with other values.
+  const StepContext* context() const { return context_; }
+  /// Issues the copy of a new context.
+  void set_context(const StepContext& context);
+
+  /// For prepare(): room for `bytes` of working memory in run(). What lies there from other kernels is anything.
+  void reserve(int64_t bytes);
+  /// For run() only, since it moves while kernels are prepared. 256-byte aligned.
+  std::byte* workspace() const { return workspace_; }
+  int64_t workspace_bytes() const { return workspace_bytes_; }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+  StepContext* context_ = nullptr;
+  StepContext* host_context_ = nullptr;  // pinned
+  std::byte* workspace_ = nullptr;
+  int64_t workspace_bytes_ = 0;
+};
+
+}  // namespace tpc::cuda
