@@ -22,21 +22,22 @@ find compiler passes runtime tests benchmarks -type f \
       allow("compiler/ops", ir)
       allow("compiler/frontend", ir " compiler/ops")
       allow("compiler/plan", ir " compiler/ops")
+      allow("compiler/lowering", plan)
       # The verifier shares neither the op rules nor the conversions that plans are made with.
       allow("compiler/verify", "compiler/core compiler/ir compiler/plan")
       allow("compiler/verify/numeric", "compiler/core compiler/ir compiler/plan compiler/sharding compiler/verify")
-      allow("compiler", plan " compiler/frontend passes")
+      allow("compiler", plan " compiler/frontend compiler/lowering passes")
       allow("passes", plan " compiler/verify compiler/verify/numeric passes/solver passes/strategies")
       allow("passes/solver", core)
       allow("passes/strategies", plan " passes passes/solver")
       # The program proves a plan before it runs it.
-      allow("runtime", plan " compiler/frontend passes runtime/check runtime/cpu runtime/threads")
-      allow("runtime/check", plan " runtime")
-      allow("runtime/cpu", plan " runtime")
-      allow("runtime/cuda", plan " runtime")
-      allow("runtime/threads", plan " runtime")
+      allow("runtime", plan " compiler/frontend compiler/lowering passes runtime/check runtime/cpu runtime/threads")
+      allow("runtime/check", plan " compiler/lowering runtime")
+      allow("runtime/cpu", plan " compiler/lowering runtime")
+      allow("runtime/cuda", plan " compiler/lowering runtime")
+      allow("runtime/threads", plan " compiler/lowering runtime")
 
-      everything = plan " compiler/frontend compiler/verify compiler/verify/numeric passes passes/solver passes/strategies runtime runtime/check runtime/cpu runtime/cuda runtime/threads tests/support"
+      everything = plan " compiler/frontend compiler/lowering compiler/verify compiler/verify/numeric passes passes/solver passes/strategies runtime runtime/check runtime/cpu runtime/cuda runtime/threads tests/support"
       for (i = split("contract differential documentation errors faults fuzz golden mutation support unit", tests, " "); i > 0; --i) {
         allow("tests/" tests[i], everything)
       }
