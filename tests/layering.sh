@@ -31,14 +31,19 @@ find compiler passes runtime tests benchmarks -type f \
       allow("passes/solver", core)
       allow("passes/strategies", plan " passes passes/solver")
       # The program proves a plan before it runs it.
-      allow("runtime", plan " compiler/frontend compiler/lowering passes runtime/check runtime/cpu runtime/threads")
+      allow("runtime", plan " compiler/frontend compiler/lowering passes runtime/check runtime/cpu runtime/launch runtime/threads")
       allow("runtime/check", plan " compiler/lowering runtime")
       allow("runtime/cpu", plan " compiler/lowering runtime")
-      allow("runtime/cuda", plan " compiler/lowering runtime")
+      # Compilers other than nvcc see the kernels through the emulation.
+      allow("runtime/cuda", plan " compiler/lowering runtime tests/emulation")
+      allow("runtime/cuda/kernels", plan " compiler/lowering runtime runtime/cuda")
+      allow("runtime/launch", core)
       allow("runtime/threads", plan " compiler/lowering runtime")
+      allow("tests/emulation", "")
+      allow("tests/fake_cuda", "tests/emulation")
 
-      everything = plan " compiler/frontend compiler/lowering compiler/verify compiler/verify/numeric passes passes/solver passes/strategies runtime runtime/check runtime/cpu runtime/cuda runtime/threads tests/support"
-      for (i = split("contract differential documentation errors faults fuzz golden mutation support unit", tests, " "); i > 0; --i) {
+      everything = plan " compiler/frontend compiler/lowering compiler/verify compiler/verify/numeric passes passes/solver passes/strategies runtime runtime/check runtime/cpu runtime/cuda runtime/launch runtime/threads tests/emulation tests/fake_cuda tests/support"
+      for (i = split("contract cuda differential documentation errors faults fuzz golden kernels mutation support unit", tests, " "); i > 0; --i) {
         allow("tests/" tests[i], everything)
       }
       allow("benchmarks", everything)
