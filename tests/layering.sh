@@ -33,12 +33,15 @@ find compiler passes runtime tests benchmarks -type f \
       allow("runtime", plan " compiler/frontend passes runtime/check runtime/cpu runtime/threads")
       allow("runtime/check", plan " runtime")
       allow("runtime/cpu", plan " runtime")
-      allow("runtime/cuda", plan " runtime")
+      # Compilers other than nvcc see the kernels through the emulation.
+      allow("runtime/cuda", plan " runtime tests/emulation")
+      allow("runtime/cuda/kernels", plan " runtime runtime/cuda")
       allow("runtime/threads", plan " runtime")
+      allow("tests/emulation", "")
+      # Stands behind the libraries\047 symbols and knows nothing of what calls them.
+      allow("tests/fake_cuda", "tests/emulation")
 
-      everything = plan " compiler/frontend compiler/verify compiler/verify/numeric passes passes/solver passes/strategies runtime runtime/check runtime/cpu runtime/cuda runtime/threads tests/support"
-      # Behind the libraries\047 symbols: it knows nothing of what calls them.
-      allow("tests/fake_cuda", "")
+      everything = plan " compiler/frontend compiler/verify compiler/verify/numeric passes passes/solver passes/strategies runtime runtime/check runtime/cpu runtime/cuda runtime/threads tests/fake_cuda tests/support"
       for (i = split("contract differential documentation errors faults fuzz golden mutation support unit", tests, " "); i > 0; --i) {
         allow("tests/" tests[i], everything)
       }
