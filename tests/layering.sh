@@ -30,14 +30,15 @@ find compiler passes runtime tests benchmarks -type f \
       allow("passes/solver", core)
       allow("passes/strategies", plan " passes passes/solver")
       # The program proves a plan before it runs it.
-      allow("runtime", plan " compiler/frontend passes runtime/check runtime/cpu runtime/threads")
+      allow("runtime", plan " compiler/frontend passes runtime/check runtime/cpu runtime/launch runtime/threads")
       allow("runtime/check", plan " runtime")
       allow("runtime/cpu", plan " runtime")
       allow("runtime/cuda", plan " runtime")
+      allow("runtime/launch", core " runtime")
       allow("runtime/threads", plan " runtime")
 
-      everything = plan " compiler/frontend compiler/verify compiler/verify/numeric passes passes/solver passes/strategies runtime runtime/check runtime/cpu runtime/cuda runtime/threads tests/support"
-      for (i = split("contract differential documentation errors faults fuzz golden mutation support unit", tests, " "); i > 0; --i) {
+      everything = plan " compiler/frontend compiler/verify compiler/verify/numeric passes passes/solver passes/strategies runtime runtime/check runtime/cpu runtime/cuda runtime/launch runtime/threads tests/support"
+      for (i = split("contract differential documentation errors faults fuzz golden mutation programs support unit", tests, " "); i > 0; --i) {
         allow("tests/" tests[i], everything)
       }
       allow("benchmarks", everything)

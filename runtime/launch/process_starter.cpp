@@ -75,8 +75,10 @@ void Starter::start_all() {
   launch.run_id = random_id();
   launch.meeting = MeetingPoint{"127.0.0.1", 0};
   Descriptor listener = listen_on_this_machine(launch.meeting->port);
+  launch.listener = listener.number();
+  // Rank 0 gets all variables that there are; none may come from another launch.
   Environment inherited = process_environment();
-  std::erase_if(inherited, [](const auto& entry) { return entry.first.starts_with("TPC_"); });
+  for (const auto& [name, value] : variables_of(launch)) inherited.erase(name);
   for (int64_t rank = 0; rank < options_.ranks; ++rank) {
     launch.rank = launch.local_rank = rank;
     launch.listener = rank == 0 ? listener.number() : -1;
