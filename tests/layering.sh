@@ -37,14 +37,14 @@ find compiler passes runtime tests benchmarks -type f \
       # Compilers other than nvcc see the kernels through the emulation.
       allow("runtime/cuda", plan " compiler/lowering runtime tests/emulation")
       allow("runtime/cuda/kernels", plan " compiler/lowering runtime runtime/cuda")
-      allow("runtime/launch", core)
+      allow("runtime/launch", core " runtime")
       allow("runtime/threads", plan " compiler/lowering runtime")
       allow("tests/emulation", "")
-      # Stands behind the libraries' symbols and knows nothing of what calls them.
+      # Stands in for the libraries and knows nothing of what calls them.
       allow("tests/fake_cuda", "tests/emulation")
 
       everything = plan " compiler/frontend compiler/lowering compiler/verify compiler/verify/numeric passes passes/solver passes/strategies runtime runtime/check runtime/cpu runtime/cuda runtime/launch runtime/threads tests/emulation tests/fake_cuda tests/support"
-      for (i = split("contract cuda differential documentation errors faults fuzz golden kernels mutation support unit", tests, " "); i > 0; --i) {
+      for (i = split("contract cuda differential documentation errors faults fuzz golden kernels mutation programs support unit", tests, " "); i > 0; --i) {
         allow("tests/" tests[i], everything)
       }
       allow("benchmarks", everything)
