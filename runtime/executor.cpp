@@ -40,6 +40,7 @@ RankExecutor::RankExecutor(const Plan& plan, RankPlan program, Backend& backend,
               "\"{}\" ({} bytes at {}) does not lie in its buffer of {} in an arena of {}", tensor.name, bytes,
               tensor.offset, tensor.bytes, plan.arena_bytes);
   }
+  communicator.use_memory(arena_->data(), plan.arena_bytes);
   NumTogether num_together = [&](std::span<const LocalStep> steps) { return backend.num_together(steps); };
   RankUnits lowered = lower_rank(plan, program_, arena_->data(), is_observed_ ? NumTogether() : num_together);
   for (RankUnit& unit : lowered.units) steps_.push_back(prepare(unit, communicator));
