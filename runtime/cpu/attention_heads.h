@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "compiler/lowering/local_step.h"
 #include "runtime/cpu/panel_product.h"
-#include "runtime/local_step.h"
 
 namespace tpc {
 
