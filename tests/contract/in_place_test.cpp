@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "compiler/verify/op_meaning.h"
-#include "tests/contract/op_samples.h"
+#include "tests/support/op_samples.h"
 
 namespace tpc::testing {
 namespace {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <set>
 
-#include "tests/contract/op_samples.h"
+#include "tests/support/op_samples.h"
 #include "tests/support/node_gradient.h"
 #include "tests/support/reference_executor.h"
 

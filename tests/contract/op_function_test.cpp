@@ -10,7 +10,7 @@
 #include "compiler/sharding/sharding_rule.h"
 #include "compiler/verify/numeric/index_loop.h"
 #include "compiler/verify/op_meaning.h"
-#include "tests/contract/op_samples.h"
+#include "tests/support/op_samples.h"
 
 namespace tpc::testing {
 namespace {

@@ -8,7 +8,7 @@
 #include <set>
 #include <utility>
 
-#include "tests/contract/op_samples.h"
+#include "tests/support/op_samples.h"
 
 namespace tpc::testing {
 namespace {

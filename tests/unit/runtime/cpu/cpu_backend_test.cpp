@@ -6,8 +6,7 @@
 #include <set>
 
 #include "compiler/core/check.h"
-#include "tests/support/simulated_ranks.h"
-#include "tests/unit/runtime/cpu/kernel_cases.h"
+#include "tests/support/kernel_cases.h"
 #include "tests/unit/runtime/cpu/kernel_run.h"
 
 namespace tpc::testing {
@@ -15,65 +14,6 @@ namespace {
 
 /// Rounding of sums of some hundred floats, against sums in double.
 constexpr double kTolerance = 1e-5;
-
-Part part_of(const TensorType& type, const LocalTensor& local) { return {type, local.region, local.data}; }
-
-std::vector<Shape> shapes_of(const std::vector<TensorType>& types) {
-  std::vector<Shape> shapes;
-  for (const TensorType& type : types) shapes.push_back(type.shape);
-  return shapes;
-}
-
-/// Calls visit(step) for every rank's share of the case under these shardings.
-template <class Visit>
-void for_each_rank(const KernelCase& sample, const TypedOp& op, const NodeSharding& sharding, const DeviceMesh& mesh,
-                   Visit&& visit) {
-  std::vector<RankTensors> operands;
-  for (size_t i = 0; i < sample.operands.size(); ++i) {
-    operands.push_back(shard_tensor(sample.operands[i], sharding.operands[i], mesh));
-  }
-  for (int64_t rank = 0; rank < mesh.world_size(); ++rank) {
-    RankStep step;
-    step.op = sample.op;
-    step.attributes = sample.attributes;
-    step.is_first_in_group = rank == 0;
-    for (size_t i = 0; i < operands.size(); ++i) {
-      step.operands.push_back(part_of(op.operands[i], operands[i][static_cast<size_t>(rank)]));
-    }
-    for (size_t i = 0; i < op.results.size(); ++i) {
-      Region region = local_region(op.results[i].shape, sharding.results[i], mesh, mesh.coordinate(rank));
-      step.results.push_back({op.results[i], std::move(region), {}});
-    }
-    visit(step);
-  }
-}
-
-NodeSharding replicated(const TypedOp& op, const DeviceMesh& mesh) {
-  return {std::vector(op.operands.size(), TensorSharding::replicated(mesh)),
-          std::vector(op.results.size(), TensorSharding::replicated(mesh))};
-}
-
-/// Calls visit(step) for one rank alone and for every rank of every split that the op's rule allows.
-template <class Visit>
-void for_each_share(const KernelCase& sample, Visit&& visit) {
-  CAPTURE(sample.text());
-  const TypedOp op = typed_op(op_def(sample.op), sample.attributes, sample.operand_types());
-  const DeviceMesh alone({{"x", 1}});
-  for_each_rank(sample, op, replicated(op, alone), alone, visit);
-  if (op.op.sharding_rule == nullptr) return;
-  const ShardingRule rule = op.op.sharding_rule(op.query());
-  const std::vector<Shape> operand_shapes = shapes_of(op.operands);
-  const std::vector<Shape> result_shapes = shapes_of(op.results);
-  for (int64_t size : {2, 3}) {
-    const DeviceMesh mesh({{"x", size}});
-    for (size_t i = 0; i < rule.factors.size(); ++i) {
-      const std::vector<Strategy> strategies{Strategy::factor(static_cast<int>(i))};
-      if (why_illegal(rule, strategies, operand_shapes, result_shapes, mesh)) continue;
-      INFO("split ", rule.factors[i].name, " on ", size);
-      for_each_rank(sample, op, node_sharding(rule, strategies, operand_shapes, result_shapes, mesh), mesh, visit);
-    }
-  }
-}
 
 class ThreadCount {
  public:
@@ -116,17 +56,14 @@ TEST_CASE("cpu kernels may write over the operands that their ops name") {
 TEST_CASE("cpu kernels compute the same for any number of threads") {
   for (const KernelCase& sample : kernel_cases()) {
     if (sample.op == OpKind::kContract) continue;
-    const TypedOp op = typed_op(op_def(sample.op), sample.attributes, sample.operand_types());
-    const DeviceMesh alone({{"x", 1}});
     CAPTURE(sample.text());
-    for_each_rank(sample, op, replicated(op, alone), alone, [](const RankStep& step) {
-      std::vector<std::vector<double>> results[2];
-      for (int i : {0, 1}) {
-        const ThreadCount threads(i == 0 ? 1 : 3);
-        results[i] = run_cpu(step);
-      }
-      CHECK_EQ(results[0], results[1]);
-    });
+    const RankStep step = unsharded_step(sample);
+    std::vector<std::vector<double>> results[2];
+    for (int i : {0, 1}) {
+      const ThreadCount threads(i == 0 ? 1 : 3);
+      results[i] = run_cpu(step);
+    }
+    CHECK_EQ(results[0], results[1]);
   }
 }
 

@@ -3,9 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
-#include <limits>
 
 #include "runtime/cpu/cpu_backend.h"
 
@@ -58,22 +56,6 @@ class GuardedBuffer {
 
 }  // namespace
 
-std::vector<std::vector<double>> run_reference(const RankStep& step) {
-  std::vector<Part> operands = step.operands;
-  std::vector<ReferenceTensor> operand_tensors;
-  for (Part& part : operands) operand_tensors.push_back({part.type, part.region, part.data.data()});
-  std::vector<std::vector<double>> results;
-  for (const Part& part : step.results) {
-    results.emplace_back(static_cast<size_t>(part.region.num_elements()), std::numeric_limits<double>::quiet_NaN());
-  }
-  std::vector<ReferenceTensor> result_tensors;
-  for (size_t i = 0; i < results.size(); ++i) {
-    result_tensors.push_back({step.results[i].type, step.results[i].region, results[i].data()});
-  }
-  op_def(step.op).reference({step.attributes, operand_tensors, result_tensors, step.context, step.is_first_in_group});
-  return results;
-}
-
 std::vector<std::vector<double>> run_cpu(const RankStep& step, Buffers buffers) {
   std::vector<GuardedBuffer> operands;
   for (const Part& part : step.operands) operands.emplace_back(part).set(part.data);
@@ -111,20 +93,6 @@ std::vector<std::vector<double>> run_cpu(const RankStep& step, Buffers buffers) 
   std::vector<std::vector<double>> values;
   for (const GuardedBuffer* buffer : result_buffers) values.push_back(buffer->floats());
   return values;
-}
-
-double difference(const std::vector<std::vector<double>>& a, const std::vector<std::vector<double>>& b) {
-  double largest = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    double scale = 1;
-    for (double value : b[i]) scale = std::max(scale, std::abs(value));
-    for (size_t j = 0; j < a[i].size(); ++j) {
-      const double found = std::abs(a[i][j] - b[i][j]) / scale;
-      if (std::isnan(found)) return std::numeric_limits<double>::infinity();
-      largest = std::max(largest, found);
-    }
-  }
-  return largest;
 }
 
 }  // namespace tpc::testing

@@ -1,4 +1,4 @@
-#include "tests/unit/runtime/cpu/kernel_cases.h"
+#include "tests/support/kernel_cases.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "tests/contract/op_samples.h"
+#include "tests/support/op_samples.h"
 
 #include <fmt/format.h>
 
