@@ -26,12 +26,10 @@ __global__ void __launch_bounds__(kTileThreads, kHeadDim <= 128 ? 2 : 1)
   const int64_t head = blockIdx.x % heads.heads;
   const int64_t kv_head = (heads.first_head + head) / heads.group - heads.first_kv_head;
   const int64_t first_query = ((heads.queries - 1) / kRows - blockIdx.x / all_heads) * kRows;
-  const int64_t queries = min(static_cast<int64_t>(kRows), heads.queries - first_query);
+  const int queries = rows_of_tile<kRows>(first_query, heads.queries);
   const int keys = num_seen(heads, first_query + queries - 1);
-  const int64_t query_stride = heads.heads * heads.head_dim;
-  const int64_t key_stride = heads.kv_heads * heads.head_dim;
   const int64_t first_element = query_offset(heads, b, first_query, head);
-  load_tile<kRows, kHeadDim>(q + first_element, query_stride, queries, head_dim, packed, query_tile);
+  load_tile<kRows, kHeadDim>(q + first_element, query_stride(heads), queries, head_dim, packed, query_tile);
 
   // Of the scores in units of log 2. A thread has its own keys' part of the sum.
   float maxima[kMicro];
@@ -44,12 +42,12 @@ __global__ void __launch_bounds__(kTileThreads, kHeadDim <= 128 ? 2 : 1)
   for (int first_key = 0; first_key < keys; first_key += kRows) {
     const int64_t first_key_element = key_offset(heads, b, first_key, kv_head);
     __syncthreads();
-    load_tile<kRows, kHeadDim>(k + first_key_element, key_stride, keys - first_key, head_dim, packed, key_tile);
+    load_tile<kRows, kHeadDim>(k + first_key_element, key_stride(heads), keys - first_key, head_dim, packed, key_tile);
     __syncthreads();
     float scores[kMicro][kMicro] = {};
     add_products<kMicro, kHeadDim>(query_tile, key_tile, head_dim, scores);
     __syncthreads();
-    load_tile<kRows, kHeadDim>(v + first_key_element, key_stride, keys - first_key, head_dim, packed, key_tile);
+    load_tile<kRows, kHeadDim>(v + first_key_element, key_stride(heads), keys - first_key, head_dim, packed, key_tile);
 
 #pragma unroll
     for (int i = 0; i < kMicro; ++i) {
@@ -89,7 +87,7 @@ __global__ void __launch_bounds__(kTileThreads, kHeadDim <= 128 ? 2 : 1)
 #pragma unroll
     for (int j = 0; j < kHeadDim / kSide; ++j) outputs[i][j] /= sum;
   }
-  store_rows<kMicro, kHeadDim>(outputs, o + first_element, query_stride, queries, head_dim, packed);
+  store_rows<kMicro, kHeadDim>(outputs, o + first_element, query_stride(heads), queries, head_dim, packed);
 }
 
 }  // namespace

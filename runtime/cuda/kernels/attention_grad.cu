@@ -107,12 +107,10 @@ __global__ void __launch_bounds__(kTileThreads, kBlocksOfSm<kHeadDim>)
   const int64_t b = blockIdx.x % all_heads / heads.kv_heads;
   const int64_t kv_head = blockIdx.x % heads.kv_heads;
   const int64_t first_key = blockIdx.x / all_heads * kRows;
-  const int64_t keys = min(static_cast<int64_t>(kRows), heads.keys - first_key);
-  const int64_t query_stride = heads.heads * heads.head_dim;
-  const int64_t key_stride = heads.kv_heads * heads.head_dim;
+  const int keys = rows_of_tile<kRows>(first_key, heads.keys);
   const int64_t first_element = key_offset(heads, b, first_key, kv_head);
-  load_tile<kRows, kHeadDim>(in.k + first_element, key_stride, keys, head_dim, in.packed, key_tile);
-  load_tile<kRows, kHeadDim>(in.v + first_element, key_stride, keys, head_dim, in.packed, value_tile);
+  load_tile<kRows, kHeadDim>(in.k + first_element, key_stride(heads), keys, head_dim, in.packed, key_tile);
+  load_tile<kRows, kHeadDim>(in.v + first_element, key_stride(heads), keys, head_dim, in.packed, value_tile);
 
   RowSums<kMicro, kHeadDim> key_grads = {};
   RowSums<kMicro, kHeadDim> value_grads = {};
@@ -124,11 +122,11 @@ __global__ void __launch_bounds__(kTileThreads, kBlocksOfSm<kHeadDim>)
       heads.causal ? max(static_cast<int64_t>(0), first_key + 1 - heads.first_limit) / kRows * kRows : 0;
   for (int64_t head = head_begin; head < head_end; ++head) {
     for (int64_t first_query = query_begin; first_query < heads.queries; first_query += kRows) {
-      const int64_t queries = heads.queries - first_query;
+      const int queries = rows_of_tile<kRows>(first_query, heads.queries);
       const int64_t from = query_offset(heads, b, first_query, head);
       __syncthreads();
-      load_tile<kRows, kHeadDim>(in.q + from, query_stride, queries, head_dim, in.packed, query_tile);
-      load_tile<kRows, kHeadDim>(in.grad + from, query_stride, queries, head_dim, in.packed, grad_tile);
+      load_tile<kRows, kHeadDim>(in.q + from, query_stride(heads), queries, head_dim, in.packed, query_tile);
+      load_tile<kRows, kHeadDim>(in.grad + from, query_stride(heads), queries, head_dim, in.packed, grad_tile);
       __syncthreads();
       float p[kMicro][kMicro];
       float ds[kMicro][kMicro];
@@ -141,8 +139,8 @@ __global__ void __launch_bounds__(kTileThreads, kBlocksOfSm<kHeadDim>)
       add_transposed_weighted_rows<kMicro, kHeadDim>(ds_tile, query_tile, key_grads);
     }
   }
-  store_rows<kMicro, kHeadDim>(key_grads, dk + first_element, key_stride, keys, head_dim, in.packed);
-  store_rows<kMicro, kHeadDim>(value_grads, dv + first_element, key_stride, keys, head_dim, in.packed);
+  store_rows<kMicro, kHeadDim>(key_grads, dk + first_element, key_stride(heads), keys, head_dim, in.packed);
+  store_rows<kMicro, kHeadDim>(value_grads, dv + first_element, key_stride(heads), keys, head_dim, in.packed);
 }
 
 // dq of a tile of queries. Blocks that see the most keys come first.
@@ -164,20 +162,18 @@ __global__ void __launch_bounds__(kTileThreads, kBlocksOfSm<kHeadDim>)
   const int64_t head = blockIdx.x % heads.heads;
   const int64_t kv_head = (heads.first_head + head) / heads.group - heads.first_kv_head;
   const int64_t first_query = ((heads.queries - 1) / kRows - blockIdx.x / all_heads) * kRows;
-  const int64_t queries = min(static_cast<int64_t>(kRows), heads.queries - first_query);
+  const int queries = rows_of_tile<kRows>(first_query, heads.queries);
   const int keys = num_seen(heads, first_query + queries - 1);
-  const int64_t query_stride = heads.heads * heads.head_dim;
-  const int64_t key_stride = heads.kv_heads * heads.head_dim;
   const int64_t first_element = query_offset(heads, b, first_query, head);
-  load_tile<kRows, kHeadDim>(in.q + first_element, query_stride, queries, head_dim, in.packed, query_tile);
-  load_tile<kRows, kHeadDim>(in.grad + first_element, query_stride, queries, head_dim, in.packed, grad_tile);
+  load_tile<kRows, kHeadDim>(in.q + first_element, query_stride(heads), queries, head_dim, in.packed, query_tile);
+  load_tile<kRows, kHeadDim>(in.grad + first_element, query_stride(heads), queries, head_dim, in.packed, grad_tile);
 
   RowSums<kMicro, kHeadDim> query_grads = {};
   for (int first_key = 0; first_key < keys; first_key += kRows) {
     const int64_t from = key_offset(heads, b, first_key, kv_head);
     __syncthreads();
-    load_tile<kRows, kHeadDim>(in.k + from, key_stride, keys - first_key, head_dim, in.packed, key_tile);
-    load_tile<kRows, kHeadDim>(in.v + from, key_stride, keys - first_key, head_dim, in.packed, value_tile);
+    load_tile<kRows, kHeadDim>(in.k + from, key_stride(heads), keys - first_key, head_dim, in.packed, key_tile);
+    load_tile<kRows, kHeadDim>(in.v + from, key_stride(heads), keys - first_key, head_dim, in.packed, value_tile);
     __syncthreads();
     float p[kMicro][kMicro];
     float ds[kMicro][kMicro];
@@ -187,7 +183,7 @@ __global__ void __launch_bounds__(kTileThreads, kBlocksOfSm<kHeadDim>)
     __syncthreads();
     add_weighted_rows<kMicro, kHeadDim>(ds_tile, key_tile, query_grads);
   }
-  store_rows<kMicro, kHeadDim>(query_grads, dq + first_element, query_stride, queries, head_dim, in.packed);
+  store_rows<kMicro, kHeadDim>(query_grads, dq + first_element, query_stride(heads), queries, head_dim, in.packed);
 }
 
 template <class T, int kHeadDim>

@@ -30,6 +30,19 @@ __device__ __forceinline__ int thread_column() { return static_cast<int>(threadI
 __device__ __forceinline__ int num_seen(const AttentionHeads& heads, int64_t i) {
   return static_cast<int>(heads.causal ? min(heads.keys, i + heads.first_limit) : heads.keys);
 }
+/// Elements from a query or a key of a head to the next one.
+__device__ __forceinline__ int query_stride(const AttentionHeads& heads) {
+  return static_cast<int>(heads.heads * heads.head_dim);
+}
+__device__ __forceinline__ int key_stride(const AttentionHeads& heads) {
+  return static_cast<int>(heads.kv_heads * heads.head_dim);
+}
+/// Rows of a tile that begins at row `first` of `count`.
+template <int kRows>
+__device__ __forceinline__ int rows_of_tile(int64_t first, int64_t count) {
+  return static_cast<int>(min(static_cast<int64_t>(kRows), count - first));
+}
+
 __device__ __forceinline__ int64_t query_offset(const AttentionHeads& heads, int64_t b, int64_t i, int64_t head) {
   return ((b * heads.queries + i) * heads.heads + head) * heads.head_dim;
 }
@@ -38,33 +51,39 @@ __device__ __forceinline__ int64_t key_offset(const AttentionHeads& heads, int64
 }
 
 template <int N, int kRows, int kHeadDim, class T>
-__device__ __forceinline__ void load_tile_packs(const T* from, int64_t stride, int64_t rows, int head_dim,
-                                                float* tile) {
+__device__ __forceinline__ void load_tile_packs(const T* from, int stride, int rows, int head_dim, float* tile) {
+  // A thread stays in its column: only one address is to be kept for all of its rows.
   constexpr int kPacks = kHeadDim / N;
-  for (int i = static_cast<int>(threadIdx.x); i < kRows * kPacks; i += kTileThreads) {
-    const int row = i / kPacks;
-    const int column = i % kPacks * N;
+  constexpr int kRowStep = static_cast<int>(kTileThreads) / kPacks;
+  const int column = static_cast<int>(threadIdx.x) % kPacks * N;
+  const int first_row = static_cast<int>(threadIdx.x) / kPacks;
+  from += static_cast<int64_t>(first_row) * stride + column;
+  tile += first_row * kTileStride<kHeadDim> + column;
+  // So many loads are under way at once, besides what the thread holds in registers.
+#pragma unroll 4
+  for (int row = first_row; row < kRows; row += kRowStep) {
     Pack<float, N> values = {};
     if (row < rows && column < head_dim) {
-      const auto pack = load_pack<N>(from + row * stride + column);
+      const auto pack = load_pack<N>(from);
 #pragma unroll
       for (int j = 0; j < N; ++j) values.values[j] = to_float(pack.values[j]);
     }
-    float* to = tile + row * kTileStride<kHeadDim> + column;
     constexpr int kStored = N < 4 ? N : 4;
 #pragma unroll
     for (int j = 0; j < N; j += kStored) {
       Pack<float, kStored> stored;
 #pragma unroll
       for (int l = 0; l < kStored; ++l) stored.values[l] = values.values[j + l];
-      store_pack(to + j, stored);
+      store_pack(tile + j, stored);
     }
+    from += static_cast<int64_t>(kRowStep) * stride;
+    tile += kRowStep * kTileStride<kHeadDim>;
   }
 }
 
 /// Copies `rows` rows of head_dim elements, `stride` apart; the rest of the tile is 0. `packed`: rows are whole packs.
 template <int kRows, int kHeadDim, class T>
-__device__ __forceinline__ void load_tile(const T* from, int64_t stride, int64_t rows, int head_dim, bool packed,
+__device__ __forceinline__ void load_tile(const T* from, int stride, int rows, int head_dim, bool packed,
                                           float* tile) {
   if (packed) {
     load_tile_packs<kPackSize<T>, kRows, kHeadDim>(from, stride, rows, head_dim, tile);
@@ -165,8 +184,8 @@ __device__ __forceinline__ void store_scores(const float (&scores)[kMicro][kMicr
 
 /// Writes the first `rows` rows of head_dim elements, `stride` apart.
 template <int kMicro, int kHeadDim, class T>
-__device__ __forceinline__ void store_rows(const RowSums<kMicro, kHeadDim>& sums, T* to, int64_t stride, int64_t rows,
-                                           int head_dim, bool packed) {
+__device__ __forceinline__ void store_rows(const RowSums<kMicro, kHeadDim>& sums, T* to, int stride, int rows, int head_dim,
+                                           bool packed) {
 #pragma unroll
   for (int i = 0; i < kMicro; ++i) {
     const int row = thread_row() * kMicro + i;
@@ -174,7 +193,7 @@ __device__ __forceinline__ void store_rows(const RowSums<kMicro, kHeadDim>& sums
 #pragma unroll
     for (int j = 0; j < kHeadDim / 64; ++j) {
       const int column = 64 * j + 4 * thread_column();
-      T* at = to + row * stride + column;
+      T* at = to + static_cast<int64_t>(row) * stride + column;
       if (packed) {
         Pack<T, 4> values;
 #pragma unroll
