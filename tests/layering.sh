@@ -39,8 +39,8 @@ find compiler passes runtime tests benchmarks -type f \
       allow("runtime/threads", plan " runtime")
       allow("tests/emulation", "")
 
-      everything = plan " compiler/frontend compiler/verify compiler/verify/numeric passes passes/solver passes/strategies runtime runtime/check runtime/cpu runtime/cuda runtime/threads tests/support"
-      for (i = split("contract differential documentation errors faults fuzz golden mutation support unit", tests, " "); i > 0; --i) {
+      everything = plan " compiler/frontend compiler/verify compiler/verify/numeric passes passes/solver passes/strategies runtime runtime/check runtime/cpu runtime/cuda runtime/threads tests/emulation tests/support"
+      for (i = split("contract differential documentation errors faults fuzz golden kernels mutation support unit", tests, " "); i > 0; --i) {
         allow("tests/" tests[i], everything)
       }
       allow("benchmarks", everything)

@@ -1,0 +1,101 @@
+// Every CUDA kernel computes what its op's reference does: as f32 and bf16, whole and on uneven shards, in place, with
+// threads in any order. A kernel is found by its line in kernel_list.def.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "runtime/cuda/kernel_table.h"
+#include "tests/kernels/emulated_run.h"
+#include "tests/kernels/float_variants.h"
+#include "tests/support/kernel_cases.h"
+#include "tests/support/op_samples.h"
+
+namespace tpc::testing {
+namespace {
+
+/// Rounding of sums of some hundred floats, against sums in double.
+constexpr double kF32Tolerance = 1e-5;
+/// Half a unit of the last of bf16's eight binary digits, and what f32 arithmetic may tip over.
+constexpr double kBF16Tolerance = 0x1p-8;
+
+/// An emulated thread costs the thread sanitizer a thousand times what it costs without.
+const bool kIsThreadSanitized = std::string(TPC_SANITIZE).find("thread") != std::string::npos;
+
+std::vector<KernelCase> cases_of(OpKind op) {
+  std::vector<KernelCase> cases;
+  for (const OpSample& sample : op_samples()) {
+    if (sample.op != op) continue;
+    std::vector<GlobalTensor> operands = sample.values();
+    for (GlobalTensor& operand : operands) {
+      for (double& value : operand.data) value = static_cast<double>(static_cast<float>(value));
+    }
+    cases.push_back({op, std::move(operands), sample.attributes});
+  }
+  for (KernelCase& sample : kernel_cases()) {
+    if (sample.op == op && !kIsThreadSanitized) cases.push_back(std::move(sample));
+  }
+  return cases;
+}
+
+std::vector<Emulation> emulations() {
+  if (kIsThreadSanitized) return {{.seed = 1, .max_block_threads = 64}};
+  return {{.seed = 0, .max_block_threads = 1024},
+          {.seed = 1, .max_block_threads = 64},
+          {.seed = 2, .max_block_threads = 256},
+          {.seed = 3, .max_block_threads = 32}};
+}
+
+void check_step(const Prepare& prepare, const RankStep& step, const Emulation& emulation) {
+  const std::vector<std::vector<double>> expected = run_reference(step);
+  const std::vector<std::vector<double>> found = run_emulated(prepare, step, Buffers::kSeparate, emulation);
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const bool is_bf16 = step.results[i].type.dtype == DType::kBF16;
+    const double largest = difference({found[i]}, {expected[i]});
+    CHECK_MESSAGE(largest <= (is_bf16 ? kBF16Tolerance : kF32Tolerance), "result ", i, " differs by ", largest);
+  }
+  // Bits depend neither on the order of threads nor on where the results lie.
+  const Emulation another_order{emulation.seed + 10, emulation.max_block_threads};
+  const Buffers buffers = op_def(step.op).inplace.empty() ? Buffers::kSeparate : Buffers::kInPlace;
+  if (!kIsThreadSanitized || buffers == Buffers::kInPlace) {
+    CHECK_EQ(found, run_emulated(prepare, step, buffers, another_order));
+  }
+}
+
+void check_kernel(OpKind op, const Prepare& prepare) {
+  const std::vector<Emulation> all_emulations = emulations();
+  size_t count = 0;
+  for (const KernelCase& sample : cases_of(op)) {
+    for_each_share(sample, [&](const RankStep& share) {
+      for (const RankStep& step : float_variants(share)) {
+        const Emulation& emulation = all_emulations[count++ % all_emulations.size()];
+        const std::string text = fmt::format("{} as {}, seed {}, blocks of {}", sample.text(), float_text(step),
+                                             emulation.seed, emulation.max_block_threads);
+        CAPTURE(text);
+        try {
+          check_step(prepare, step, emulation);
+        } catch (const std::exception& error) {
+          FAIL_CHECK(error.what());
+        }
+      }
+    });
+  }
+  CHECK_GT(count, 0);
+}
+
+}  // namespace
+
+#define KERNEL(enumerator, stem) \
+  TEST_CASE("emulated: " #stem) { check_kernel(OpKind::k##enumerator, cuda::prepare_##stem); }
+#define GROUP_KERNEL(enumerator, stem)                                                        \
+  TEST_CASE("emulated: " #stem) {                                                             \
+    check_kernel(OpKind::k##enumerator, [](const LocalStep& step, cuda::DeviceQueue& queue) { \
+      return cuda::prepare_##stem##_group({&step, 1}, queue);                                 \
+    });                                                                                       \
+  }
+#include "runtime/cuda/kernel_list.def"
+#undef GROUP_KERNEL
+#undef KERNEL
+
+}  // namespace tpc::testing
