@@ -10,7 +10,7 @@ constexpr int kMicro = 4;
 constexpr int kRows = kMicro * kSide;  // queries of a block, keys of a tile
 
 template <int kHeadDim>
-constexpr size_t kSharedBytes = (2 * kRows * kTileStride<kHeadDim> + kRows * kScoreStride<kRows>) * sizeof(float);
+constexpr size_t kSharedBytes = (2 * kRows * kTileStride<kHeadDim> + kRows * kScoreStride<kRows>)*sizeof(float);
 
 // lse[b,s,a] and o like q. Blocks that see the most keys come first.
 template <class T, int kHeadDim>

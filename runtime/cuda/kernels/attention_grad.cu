@@ -13,12 +13,12 @@ constexpr unsigned kDotThreads = 256;
 template <int kHeadDim>
 constexpr int kMicroOf = kHeadDim <= 128 ? 4 : 2;
 template <int kHeadDim>
-constexpr int kRowsOf = kMicroOf<kHeadDim> * kSide;
+constexpr int kRowsOf = kMicroOf<kHeadDim>* kSide;
 
 template <int kHeadDim>
 constexpr size_t shared_bytes(size_t score_tiles) {
   constexpr size_t kRows = kRowsOf<kHeadDim>;
-  return (4 * kRows * kTileStride<kHeadDim> + score_tiles * kRows * kScoreStride<kRowsOf<kHeadDim>>) * sizeof(float);
+  return (4 * kRows * kTileStride<kHeadDim> + score_tiles * kRows * kScoreStride<kRowsOf<kHeadDim>>)*sizeof(float);
 }
 template <int kHeadDim>
 constexpr size_t kKeySharedBytes = shared_bytes<kHeadDim>(2);
@@ -55,8 +55,8 @@ __global__ void __launch_bounds__(kDotThreads)
   if (threadIdx.x % 32 == 0) dots[row] = sum;
 }
 
-/// A thread's probabilities p and score gradients ds = scale * p * (grad v' - dot) of a tile of queries and one of keys;
-/// 0 where a query does not see the key.
+/// A thread's probabilities p and score gradients ds = scale * p * (grad v' - dot) of a tile of queries and one of
+/// keys; 0 where a query does not see the key.
 template <int kMicro, int kHeadDim, class T>
 __device__ __forceinline__ void differentiate_scores(const AttentionGradInputs<T>& in, const AttentionHeads& heads,
                                                      int64_t b, int64_t head, int64_t first_query, int64_t first_key,
@@ -187,8 +187,8 @@ __global__ void __launch_bounds__(kTileThreads, kBlocksOfSm<kHeadDim>)
 }
 
 template <class T, int kHeadDim>
-std::unique_ptr<Kernel> make_attention_grad(AttentionGradInputs<T> in, T* dq, T* dk, T* dv,
-                                            const AttentionHeads& heads, DeviceQueue& queue) {
+std::unique_ptr<Kernel> make_attention_grad(AttentionGradInputs<T> in, T* dq, T* dk, T* dv, const AttentionHeads& heads,
+                                            DeviceQueue& queue) {
   constexpr int kRows = kRowsOf<kHeadDim>;
   TPC_CUDA(gpu::allow_shared(attention_grad_keys<T, kHeadDim>, kKeySharedBytes<kHeadDim>));
   TPC_CUDA(gpu::allow_shared(attention_grad_queries<T, kHeadDim>, kQuerySharedBytes<kHeadDim>));

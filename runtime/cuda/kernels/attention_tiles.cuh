@@ -83,8 +83,7 @@ __device__ __forceinline__ void load_tile_packs(const T* from, int stride, int r
 
 /// Copies `rows` rows of head_dim elements, `stride` apart; the rest of the tile is 0. `packed`: rows are whole packs.
 template <int kRows, int kHeadDim, class T>
-__device__ __forceinline__ void load_tile(const T* from, int stride, int rows, int head_dim, bool packed,
-                                          float* tile) {
+__device__ __forceinline__ void load_tile(const T* from, int stride, int rows, int head_dim, bool packed, float* tile) {
   if (packed) {
     load_tile_packs<kPackSize<T>, kRows, kHeadDim>(from, stride, rows, head_dim, tile);
   } else {
@@ -184,8 +183,8 @@ __device__ __forceinline__ void store_scores(const float (&scores)[kMicro][kMicr
 
 /// Writes the first `rows` rows of head_dim elements, `stride` apart.
 template <int kMicro, int kHeadDim, class T>
-__device__ __forceinline__ void store_rows(const RowSums<kMicro, kHeadDim>& sums, T* to, int stride, int rows, int head_dim,
-                                           bool packed) {
+__device__ __forceinline__ void store_rows(const RowSums<kMicro, kHeadDim>& sums, T* to, int stride, int rows,
+                                           int head_dim, bool packed) {
 #pragma unroll
   for (int i = 0; i < kMicro; ++i) {
     const int row = thread_row() * kMicro + i;

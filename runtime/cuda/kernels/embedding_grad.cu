@@ -1,6 +1,6 @@
-// Gradient of a table of rows. A block sums, in shared memory, a few columns of a few rows of the table: it looks at all
-// tokens in order and adds those that are its rows'. So every element of the table is written once, the sums are the
-// same in every run, and what each block reads besides its tokens' gradients is 4 bytes a token, from the cache.
+// Gradient of a table of rows. A block sums, in shared memory, a few columns of a few rows of the table: it looks at
+// all tokens in order and adds those that are its rows'. So every element of the table is written once, the sums are
+// the same in every run, and what each block reads besides its tokens' gradients is 4 bytes a token, from the cache.
 #include "runtime/cuda/kernel_table.h"
 #include "runtime/cuda/kernels/float_types.h"
 #include "runtime/cuda/kernels/launch.h"
@@ -28,8 +28,9 @@ struct TableShape {
 };
 
 template <class T>
-__global__ void __launch_bounds__(kColumns) embedding_grad(const int32_t* ids, const T* dy, float* dtable, TableShape shape) {
-  GPU_SHARED(float, sums, kRows * kColumns);
+__global__ void __launch_bounds__(kColumns)
+    embedding_grad(const int32_t* ids, const T* dy, float* dtable, TableShape shape) {
+  GPU_SHARED(float, sums, kRows* kColumns);
   // Two of each: one is filled while slower threads still read the other.
   GPU_SHARED(uint32_t, words, 2 * kWords);
   GPU_SHARED(uint8_t, rows, 2 * kIds);
@@ -49,7 +50,8 @@ __global__ void __launch_bounds__(kColumns) embedding_grad(const int32_t* ids, c
       const int place = round * kColumns + threadIdx.x;
       const int64_t token = first + place;
       // Unsigned: an id below the block's rows is a large one.
-      const uint32_t row = token < shape.tokens ? static_cast<uint32_t>(ids[token]) - static_cast<uint32_t>(first_id) : ~0u;
+      const uint32_t row =
+          token < shape.tokens ? static_cast<uint32_t>(ids[token]) - static_cast<uint32_t>(first_id) : ~0u;
       const bool is_here = row < static_cast<uint32_t>(num_rows);
       if (is_here) turn_rows[place] = static_cast<uint8_t>(row);
       const unsigned votes = __ballot_sync(~0u, is_here);

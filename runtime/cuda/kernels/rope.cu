@@ -23,8 +23,8 @@ struct RopeShape {
   bool interleaved;
 };
 
-// y may lie over x. `turns`: half turns a position of each pair, negative for the inverse; angles are reduced in double,
-// since positions grow beyond what the fraction of a float can tell.
+// y may lie over x. `turns`: half turns a position of each pair, negative for the inverse; angles are reduced in
+// double, since positions grow beyond what the fraction of a float can tell.
 template <class T>
 __global__ void __launch_bounds__(kThreads) rope(const T* x, T* y, const double* turns, RopeShape shape) {
   GPU_SHARED_DYN(float, cosines);

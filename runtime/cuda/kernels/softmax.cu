@@ -1,4 +1,5 @@
-// Softmax over the last dimension, and its gradient: a block a row. A row is read twice, the second time from the cache.
+// Softmax over the last dimension, and its gradient: a block a row. A row is read twice, the second time from the
+// cache.
 #include "runtime/cuda/kernel_table.h"
 #include "runtime/cuda/kernels/block_reduce.cuh"
 #include "runtime/cuda/kernels/float_types.h"

@@ -1,5 +1,5 @@
-// The pieces of a cross entropy whose vocabulary may be split: the sum of exponentials and the target's logit. A block a
-// row, whose start is anywhere in memory: vocabularies are odd.
+// The pieces of a cross entropy whose vocabulary may be split: the sum of exponentials and the target's logit. A block
+// a row, whose start is anywhere in memory: vocabularies are odd.
 #include "runtime/cuda/kernel_table.h"
 #include "runtime/cuda/kernels/block_reduce.cuh"
 #include "runtime/cuda/kernels/float_types.h"

@@ -45,13 +45,14 @@ __global__ void __launch_bounds__(kThreads)
   const SquaresTensor tensor = tensors[chunk.tensor];
   const int64_t begin = chunk.index * kChunkSize;
   const int64_t end = min(tensor.size, begin + kChunkSize);
-  const double sum = tensor.is_bf16 ? sum_of_chunk<__nv_bfloat16>(tensor, begin, end)
-                                    : sum_of_chunk<float>(tensor, begin, end);
+  const double sum =
+      tensor.is_bf16 ? sum_of_chunk<__nv_bfloat16>(tensor, begin, end) : sum_of_chunk<float>(tensor, begin, end);
   const double total = reduce_block(sum, warps, Sum{});
   if (threadIdx.x == 0) sums[blockIdx.x] = total;
 }
 
-__global__ void __launch_bounds__(kFinishThreads) sum_squares_tensors(const SquaresTensor* tensors, const double* sums) {
+__global__ void __launch_bounds__(kFinishThreads)
+    sum_squares_tensors(const SquaresTensor* tensors, const double* sums) {
   GPU_SHARED(double, warps, kMaxWarps);
   const SquaresTensor tensor = tensors[blockIdx.x];
   const int64_t count = (tensor.size + kChunkSize - 1) / kChunkSize;
@@ -81,18 +82,17 @@ std::unique_ptr<Kernel> prepare_sum_squares_group(std::span<const LocalStep> ste
   }
   const std::vector<Chunk> chunks = chunks_of(sizes);
   queue.reserve(static_cast<int64_t>(chunks.size() * sizeof(double)));
-  return make_kernel([&queue, num_chunks = static_cast<int64_t>(chunks.size()),
-                      num_tensors = static_cast<int64_t>(tensors.size()),
-                      tensor_table = DeviceTable<SquaresTensor>(tensors, queue),
-                      chunk_table = DeviceTable<Chunk>(chunks, queue)] {
-    double* sums = reinterpret_cast<double*>(queue.workspace());
-    launch("sum_squares_chunks", sum_squares_chunks,
-           {.blocks = num_chunks, .threads = gpu::block_threads(kThreads)}, queue, tensor_table.data(),
-           chunk_table.data(), sums);
-    launch("sum_squares_tensors", sum_squares_tensors,
-           {.blocks = num_tensors, .threads = gpu::block_threads(kFinishThreads)}, queue, tensor_table.data(),
-           static_cast<const double*>(sums));
-  });
+  return make_kernel(
+      [&queue, num_chunks = static_cast<int64_t>(chunks.size()), num_tensors = static_cast<int64_t>(tensors.size()),
+       tensor_table = DeviceTable<SquaresTensor>(tensors, queue), chunk_table = DeviceTable<Chunk>(chunks, queue)] {
+        double* sums = reinterpret_cast<double*>(queue.workspace());
+        launch("sum_squares_chunks", sum_squares_chunks,
+               {.blocks = num_chunks, .threads = gpu::block_threads(kThreads)}, queue, tensor_table.data(),
+               chunk_table.data(), sums);
+        launch("sum_squares_tensors", sum_squares_tensors,
+               {.blocks = num_tensors, .threads = gpu::block_threads(kFinishThreads)}, queue, tensor_table.data(),
+               static_cast<const double*>(sums));
+      });
 }
 
 }  // namespace tpc::cuda

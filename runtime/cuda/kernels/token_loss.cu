@@ -11,9 +11,9 @@ namespace {
 constexpr unsigned kThreads = 1024;
 constexpr unsigned kGradThreads = 256;
 
-__global__ void __launch_bounds__(kThreads) token_loss(const float* sums, const float* target_logits,
-                                                       const int32_t* targets, int64_t tokens, int64_t ignore_index,
-                                                       float* loss_sum, float* count) {
+__global__ void __launch_bounds__(kThreads)
+    token_loss(const float* sums, const float* target_logits, const int32_t* targets, int64_t tokens,
+               int64_t ignore_index, float* loss_sum, float* count) {
   GPU_SHARED(double, warps, kMaxWarps);
   double total = 0;
   double counted = 0;
@@ -32,8 +32,8 @@ __global__ void __launch_bounds__(kThreads) token_loss(const float* sums, const 
 
 // The gradient may lie over the statistics.
 __global__ void __launch_bounds__(kGradThreads)
-    token_loss_grad(const float* sums, const int32_t* targets, const float* dloss, int64_t tokens,
-                    int64_t ignore_index, float* dsums, float* dtarget_logits) {
+    token_loss_grad(const float* sums, const int32_t* targets, const float* dloss, int64_t tokens, int64_t ignore_index,
+                    float* dsums, float* dtarget_logits) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= tokens) return;
   const bool is_counted = targets[i] != ignore_index;
@@ -52,8 +52,8 @@ std::unique_ptr<Kernel> prepare_token_loss(const LocalStep& step, DeviceQueue& q
   float* loss_sum = data_of<float>(step.results[0]);
   float* count = data_of<float>(step.results[1]);
   return make_kernel([=, &queue] {
-    launch("token_loss", token_loss, {.blocks = 1, .threads = gpu::block_threads(kThreads)}, queue, sums,
-           sums + tokens, targets, tokens, ignore_index, loss_sum, count);
+    launch("token_loss", token_loss, {.blocks = 1, .threads = gpu::block_threads(kThreads)}, queue, sums, sums + tokens,
+           targets, tokens, ignore_index, loss_sum, count);
   });
 }
 
