@@ -37,8 +37,8 @@ struct AttentionGradInputs {
   const T* v;
   const T* o;
   const float* lse;
-  float* dots;
-  bool packed;
+  float* dots = nullptr;
+  bool packed = false;
 };
 
 // A warp a query and head.
