@@ -5,7 +5,7 @@
 
 #include "compiler/core/check.h"
 #include "runtime/cuda/gpu.h"
-#include "runtime/local_step.h"
+#include "compiler/lowering/local_step.h"
 
 namespace tpc::cuda {
 

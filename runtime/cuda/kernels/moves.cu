@@ -1,4 +1,4 @@
-// What leaves a rank's elements as they lie, or takes a part of them: local_slice, mask, zero_pad, reshape, update.
+// What leaves a rank's elements as they lie, or takes a part of them: local_slice, mask, zero_pad, reshape.
 #include "compiler/core/check.h"
 #include "runtime/cuda/check_cuda.h"
 #include "runtime/cuda/kernel_table.h"
@@ -62,11 +62,6 @@ std::unique_ptr<Kernel> prepare_mask(const LocalStep& step, DeviceQueue& queue) 
 // Placements split a group of merged dimensions at its outermost one only, so the local elements keep their order.
 std::unique_ptr<Kernel> prepare_reshape(const LocalStep& step, DeviceQueue& queue) {
   return make_whole_copy(step.operands[0], step.results[0], queue);
-}
-
-// A new value that was made over the old one is there already.
-std::unique_ptr<Kernel> prepare_update(const LocalStep& step, DeviceQueue& queue) {
-  return make_whole_copy(step.operands[1], step.operands[0], queue);
 }
 
 }  // namespace tpc::cuda

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "runtime/cuda/kernels/launch.h"
-#include "runtime/local_step.h"
+#include "compiler/lowering/local_step.h"
 
 namespace tpc::cuda {
 
