@@ -4,7 +4,8 @@
 #include <memory>
 #include <utility>
 
-#include "runtime/cpu/attention_heads.h"
+#include "runtime/attention_heads.h"
+#include "runtime/cpu/attention_block.h"
 #include "runtime/cpu/kernel_table.h"
 #include "runtime/cpu/parallel.h"
 #include "runtime/cpu/vector_math.h"

@@ -167,6 +167,10 @@ void __stcs(T* place, std::type_identity_t<T> value) {
 
 inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
 inline double rsqrt(double x) { return 1.0 / std::sqrt(x); }
+inline void sincospif(float x, float* sine, float* cosine) {
+  *sine = static_cast<float>(std::sin(M_PI * static_cast<double>(x)));
+  *cosine = static_cast<float>(std::cos(M_PI * static_cast<double>(x)));
+}
 inline float __expf(float x) { return std::exp(x); }
 inline float __logf(float x) { return std::log(x); }
 inline float __fdividef(float a, float b) { return a / b; }

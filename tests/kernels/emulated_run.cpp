@@ -124,41 +124,73 @@ DeviceTensor& tensor_of_result(size_t i, OpKind op, Buffers buffers, const Tenso
   return fits ? operand : *results[i];
 }
 
+/// A step with its tensors in device memory.
+class DeviceStep {
+ public:
+  DeviceStep(const RankStep& step, Buffers buffers, const DeviceQueue& queue)
+      : operands_(make_tensors(step.operands, queue)), results_(make_tensors(step.results, queue)) {
+    local_ = {.op = step.op,
+              .attributes = step.attributes,
+              .operands = {},
+              .results = {},
+              .name = "step",
+              .is_first_in_group = step.is_first_in_group};
+    for (size_t i = 0; i < operands_.size(); ++i) {
+      operands_[i]->upload(step.operands[i].data);
+      local_.operands.push_back({step.operands[i].type, step.operands[i].region, operands_[i]->data()});
+      if (results_.empty()) written_.push_back(operands_[i].get());
+    }
+    for (size_t i = 0; i < results_.size(); ++i) {
+      const DeviceTensor& tensor = tensor_of_result(i, step.op, buffers, operands_, results_);
+      local_.results.push_back({step.results[i].type, step.results[i].region, tensor.data()});
+      written_.push_back(&tensor);
+    }
+  }
+
+  const LocalStep& local() const { return local_; }
+
+  std::vector<std::vector<double>> download() const {
+    std::vector<std::vector<double>> values;
+    for (const DeviceTensor* tensor : written_) values.push_back(tensor->download());
+    for (const auto& operand : operands_) operand->download();
+    return values;
+  }
+
+ private:
+  Tensors operands_;
+  Tensors results_;
+  LocalStep local_;
+  std::vector<const DeviceTensor*> written_;
+};
+
 }  // namespace
+
+std::vector<std::vector<std::vector<double>>> run_emulated_group(const PrepareGroup& prepare,
+                                                                 std::span<const RankStep> steps, Buffers buffers,
+                                                                 const Emulation& emulation) {
+  const EmulationScope scope(emulation);
+  DeviceQueue queue;
+  std::vector<DeviceStep> device_steps;
+  std::vector<LocalStep> local_steps;
+  for (const RankStep& step : steps) local_steps.push_back(device_steps.emplace_back(step, buffers, queue).local());
+  const std::unique_ptr<Kernel> kernel = prepare(local_steps, queue);
+  const StepContext& context = steps.front().context;
+  queue.set_context(context);
+  kernel->run(context);
+  // A kernel keeps nothing from run to run.
+  if (buffers == Buffers::kSeparate) kernel->run(context);
+
+  std::vector<std::vector<std::vector<double>>> values;
+  for (const DeviceStep& step : device_steps) values.push_back(step.download());
+  return values;
+}
 
 std::vector<std::vector<double>> run_emulated(const Prepare& prepare, const RankStep& step, Buffers buffers,
                                               const Emulation& emulation) {
-  const EmulationScope scope(emulation);
-  DeviceQueue queue;
-  const Tensors operands = make_tensors(step.operands, queue);
-  const Tensors results = make_tensors(step.results, queue);
-  LocalStep local{.op = step.op,
-                  .attributes = step.attributes,
-                  .operands = {},
-                  .results = {},
-                  .name = "step",
-                  .is_first_in_group = step.is_first_in_group};
-  std::vector<const DeviceTensor*> written;
-  for (size_t i = 0; i < operands.size(); ++i) {
-    operands[i]->upload(step.operands[i].data);
-    local.operands.push_back({step.operands[i].type, step.operands[i].region, operands[i]->data()});
-    if (results.empty()) written.push_back(operands[i].get());
-  }
-  for (size_t i = 0; i < results.size(); ++i) {
-    const DeviceTensor& tensor = tensor_of_result(i, step.op, buffers, operands, results);
-    local.results.push_back({step.results[i].type, step.results[i].region, tensor.data()});
-    written.push_back(&tensor);
-  }
-  const std::unique_ptr<Kernel> kernel = prepare(local, queue);
-  queue.set_context(step.context);
-  kernel->run(step.context);
-  // A kernel keeps nothing from run to run.
-  if (buffers == Buffers::kSeparate) kernel->run(step.context);
-
-  std::vector<std::vector<double>> values;
-  for (const DeviceTensor* tensor : written) values.push_back(tensor->download());
-  for (const auto& operand : operands) operand->download();
-  return values;
+  auto prepare_one = [&](std::span<const LocalStep> steps, DeviceQueue& queue) {
+    return prepare(steps.front(), queue);
+  };
+  return run_emulated_group(prepare_one, {&step, 1}, buffers, emulation).front();
 }
 
 }  // namespace tpc::testing

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "runtime/cuda/kernel_table.h"
@@ -27,5 +28,12 @@ enum class Buffers {
 /// something outside the results is written.
 std::vector<std::vector<double>> run_emulated(const Prepare& prepare, const RankStep& step, Buffers buffers,
                                               const Emulation& emulation);
+
+using PrepareGroup = std::function<std::unique_ptr<Kernel>(std::span<const LocalStep>, cuda::DeviceQueue&)>;
+
+/// The same for steps that one kernel does together: results of each. Context and buffers as for a single one.
+std::vector<std::vector<std::vector<double>>> run_emulated_group(const PrepareGroup& prepare,
+                                                                 std::span<const RankStep> steps, Buffers buffers,
+                                                                 const Emulation& emulation);
 
 }  // namespace tpc::testing

@@ -1,16 +1,12 @@
-/// What attention and its gradient share: where the heads of a rank lie, and how many keys a query sees.
+/// What the attention kernels of every device share: where the heads of a rank lie, and how many keys a query sees.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 
 #include "compiler/lowering/local_step.h"
-#include "runtime/cpu/panel_product.h"
 
 namespace tpc {
-
-/// Query rows that are worked on together: their scores against every key are held at once.
-constexpr int64_t kQueryBlock = 32;
 
 /// Sizes and strides of q[b,s,a,d] and k[b,t,g,d] on this rank.
 struct AttentionHeads {
