@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "runtime/local_step.h"
+#include "compiler/lowering/local_step.h"
 
 namespace tpc {
 

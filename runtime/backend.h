@@ -1,28 +1,89 @@
-/// A device: turns local steps into kernels that run without allocating, and gives them memory.
+/// A device: memory for a rank, and local steps turned into kernels that run without allocating.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string_view>
+#include <vector>
 
-#include "runtime/local_step.h"
+#include "compiler/lowering/local_step.h"
+#include "compiler/lowering/step_order.h"
 
 namespace tpc {
 
-/// A prepared step of one rank. run() allocates nothing and may throw DeviceError.
+/// A prepared step of one rank. run() allocates nothing and may throw DeviceError. On a device with queues it issues
+/// the work and waits for nothing.
 class Kernel {
  public:
   virtual ~Kernel() = default;
   virtual void run(const StepContext& context) = 0;
 };
 
+/// Memory of a device, 64-byte aligned and zeroed.
+class DeviceMemory {
+ public:
+  virtual ~DeviceMemory() = default;
+  /// An address of the device.
+  virtual std::byte* data() const = 0;
+};
+
+/// A point in one queue of a device that the other queue waits for.
+class Mark {
+ public:
+  virtual ~Mark() = default;
+  /// What was issued to its queue so far lies before the mark.
+  virtual void set() = 0;
+  /// What is issued to the other queue from now on runs when the work before the mark is done.
+  virtual void await() = 0;
+};
+
+/// A part of a training step that is issued as a whole.
+class Segment {
+ public:
+  virtual ~Segment() = default;
+  /// 0, 1, ...: the same segment in every training step.
+  virtual size_t id() const = 0;
+  /// Issues every step of the segment.
+  virtual void issue() = 0;
+};
+
+/// What prepare() and issue() do not say is done in the order of the calls. One thread uses a backend.
 class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string_view name() const = 0;
-  /// Prepares one step; everything that a kernel needs (primitives, scratch) is made here, once. Never returns nullptr:
-  /// every op that can stand in a plan has a kernel, else InternalError.
-  virtual std::unique_ptr<Kernel> prepare(const LocalStep& step) = 0;
+
+  /// Throws DeviceError when there is not enough. With `host_visible` the host may read and write it after wait().
+  virtual std::unique_ptr<DeviceMemory> allocate(int64_t bytes, bool host_visible) = 0;
+  /// True when all memory of the device is ordinary memory.
+  virtual bool is_host() const = 0;
+  /// Copies into the device's memory, before what is issued afterwards; `host` may change when it returns.
+  virtual void upload(void* device, const void* host, int64_t bytes) = 0;
+  /// Issues a copy out of the device's memory, in the compute queue; `host` holds the bytes after wait(). Within a
+  /// segment `host` is host_buffer()'s.
+  virtual void download(void* host, const void* device, int64_t bytes) = 0;
+  /// Memory of the host that a device can write while kernels run; lives as long as the backend.
+  virtual void* host_buffer(int64_t bytes) = 0;
+
+  /// How many of the next steps one kernel does together, at least 1: the first of `steps` and those after it.
+  virtual size_t num_together(std::span<const LocalStep> steps) const = 0;
+  /// Prepares num_together(steps) steps as one kernel; everything that it needs (primitives, scratch) is made here,
+  /// once. Never returns nullptr: every op that can stand in a plan has a kernel, else InternalError.
+  virtual std::unique_ptr<Kernel> prepare_together(std::span<const LocalStep> steps) = 0;
+  /// One step alone.
+  std::unique_ptr<Kernel> prepare(const LocalStep& step) { return prepare_together({&step, 1}); }
+  /// A mark in `queue`; nullptr where everything is done when its call returns.
+  virtual std::unique_ptr<Mark> make_mark(DeviceQueueKind queue) = 0;
+
+  /// The training step that is issued from now on.
+  virtual void begin_step(const StepContext& context) = 0;
+  /// Issues the segment, or what it issued in an earlier call. With `is_observed` it is always issued anew, since the
+  /// host looks on.
+  virtual void run(Segment& segment, bool is_observed) = 0;
+  /// Returns when all that was issued is done. Throws DeviceError when it failed.
+  virtual void wait() = 0;
 };
 
 }  // namespace tpc

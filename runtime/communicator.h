@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "compiler/core/check.h"
-#include "runtime/local_step.h"
+#include "compiler/lowering/collective_step.h"
 
 namespace tpc {
 
@@ -16,20 +16,6 @@ namespace tpc {
 class RunEnded : public DeviceError {
  public:
   RunEnded() : DeviceError("the run was ended by another rank") {}
-};
-
-/// One collective as one rank sees it. All members of the group issue the same sequence of them.
-struct CollectiveStep {
-  OpKind op = OpKind::kAllReduce;  ///< kAllReduce, kReduceScatter, kAllGather, kAllToAll
-  ReduceOp reduce = ReduceOp::kSum;
-  std::vector<int64_t> group;  ///< ranks, in the order of their blocks
-  int64_t index = 0;           ///< own position in `group`
-  LocalTensor input;
-  LocalTensor output;
-  std::vector<Region> input_regions;   ///< of every member
-  std::vector<Region> output_regions;  ///< of every member
-  int64_t step_index = 0;              ///< in the plan, for messages
-  std::string name;                    ///< tensor, for messages
 };
 
 /// A prepared collective of one rank. run() allocates nothing and returns the bytes that this rank received from its

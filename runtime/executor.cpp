@@ -5,29 +5,19 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <new>
+#include <span>
 
 #include "compiler/core/check.h"
 #include "compiler/core/diagnostic.h"
+#include "compiler/lowering/rank_steps.h"
 #include "runtime/region_copy.h"
 
 namespace tpc {
 namespace {
 
-size_t local_bytes(const LocalTensor& tensor) {
-  return static_cast<size_t>(tensor.region.num_elements() * byte_size(tensor.type.dtype));
-}
-
-bool is_finite(const LocalTensor& tensor) {
-  if (tensor.type.dtype != DType::kF32) return true;
-  const float* data = tensor.f32();
-  return std::all_of(data, data + tensor.region.num_elements(), [](float x) { return std::isfinite(x); });
-}
-
-ReduceOp reduce_op(const PlanStep& step) {
-  bool is_max = step.attributes.has("op") && step.attributes.get_string("op") == "max";
-  return is_max ? ReduceOp::kMax : ReduceOp::kSum;
-}
+int64_t local_bytes(const LocalTensor& tensor) { return tensor.region.num_elements() * byte_size(tensor.type.dtype); }
 
 }  // namespace
 
@@ -36,8 +26,13 @@ std::string describe_step(const Plan& plan, int step) {
   return fmt::format("\"{}\" ({})", s.layer, op_name(s.op));
 }
 
-RankExecutor::RankExecutor(const Plan& plan, RankPlan program, Backend& backend, Communicator& communicator)
-    : plan_(plan), program_(std::move(program)), arena_(plan.arena_bytes) {
+RankExecutor::RankExecutor(const Plan& plan, RankPlan program, Backend& backend, Communicator& communicator,
+                           ExecutorOptions options)
+    : plan_(plan),
+      program_(std::move(program)),
+      backend_(backend),
+      arena_(backend.allocate(plan.arena_bytes, options.is_observed)),
+      is_observed_(options.is_observed) {
   for (size_t t = 0; t < plan.tensors.size(); ++t) {
     const PlanTensor& tensor = plan.tensors[t];
     int64_t bytes = program_.region(static_cast<int>(t)).num_elements() * byte_size(tensor.type.dtype);
@@ -45,120 +40,178 @@ RankExecutor::RankExecutor(const Plan& plan, RankPlan program, Backend& backend,
               "\"{}\" ({} bytes at {}) does not lie in its buffer of {} in an arena of {}", tensor.name, bytes,
               tensor.offset, tensor.bytes, plan.arena_bytes);
   }
-  for (const RankStep& step : *program_.steps) {
-    TPC_CHECK(step.step == static_cast<int>(steps_.size()), "rank {} runs step {} as number {}", rank(), step.step,
-              steps_.size());
-    steps_.push_back(prepare(step, backend, communicator));
+  NumTogether num_together = [&](std::span<const LocalStep> steps) { return backend.num_together(steps); };
+  RankUnits lowered = lower_rank(plan, program_, arena_->data(), is_observed_ ? NumTogether() : num_together);
+  for (RankUnit& unit : lowered.units) steps_.push_back(prepare(unit, communicator));
+  for (size_t i = 0; i < lowered.units.size(); ++i) {
+    for (size_t awaited : lowered.units[i].waits_for) {
+      if (steps_[awaited].mark) steps_[i].awaited.push_back(steps_[awaited].mark.get());
+    }
   }
+  first_change_ = lowered.first_change;
   for (const auto& [name, tensor] : plan.outputs) keep(tensor);
 }
 
-LocalTensor RankExecutor::local(int tensor) const {
-  const PlanTensor& t = plan_.tensors[static_cast<size_t>(tensor)];
-  return {t.type, program_.region(tensor), arena_.data() + t.offset};
+LocalTensor RankExecutor::local(int tensor) const { return local_tensor(plan_, program_, tensor, arena_->data()); }
+
+RankExecutor::Step RankExecutor::prepare(const RankUnit& unit, Communicator& communicator) {
+  Step step;
+  step.first = unit.first;
+  step.end = unit.end;
+  if (!unit.kernel.empty()) step.kernel = backend_.prepare_together(unit.kernel);
+  if (unit.collective) {
+    const PlanStep& collective = plan_.steps[static_cast<size_t>(unit.first)];
+    step.collective = communicator.prepare(*unit.collective);
+    step.counted = &counted_[{collective.op, collective.phase}];
+    predicted_[{collective.op, collective.phase}] +=
+        program_.move((*program_.steps)[static_cast<size_t>(unit.first)])->received_bytes;
+  }
+  if (unit.is_awaited) step.mark = backend_.make_mark(unit.queue);
+  return step;
 }
 
-RankExecutor::Step RankExecutor::prepare(const RankStep& rank_step, Backend& backend, Communicator& communicator) {
-  const PlanStep& step = plan_.steps[static_cast<size_t>(rank_step.step)];
-  const RankMove* move = program_.move(rank_step);
-  Step prepared;
-  std::vector<LocalTensor> operands, results;
-  for (int operand : step.operands) operands.push_back(local(operand));
-  for (int result : step.results) results.push_back(local(result));
+bool RankExecutor::changes_persistent_before(int end) const { return end > first_change(plan_); }
 
-  if (is_collective(step.op)) {
-    CollectiveStep collective;
-    collective.op = step.op;
-    collective.reduce = reduce_op(step);
-    collective.group = move->group->ranks;
-    collective.index = move->index;
-    collective.input = operands[0];
-    collective.output = results[0];
-    collective.input_regions = move->group->inputs;
-    collective.output_regions = move->group->outputs;
-    collective.step_index = rank_step.step;
-    collective.name = plan_.tensors[static_cast<size_t>(step.results[0])].name;
-    prepared.collective = communicator.prepare(collective);
-    prepared.counted = &counted_[{step.op, step.phase}];
-    predicted_[{step.op, step.phase}] += move->received_bytes;
-    return prepared;
+RankExecutor::Step& RankExecutor::step_of(int plan_step) {
+  auto after = std::upper_bound(steps_.begin(), steps_.end(), plan_step,
+                                [](int index, const Step& step) { return index < step.first; });
+  return *std::prev(after);
+}
+
+void RankExecutor::fill(int tensor, const std::function<void(const LocalTensor&)>& fill) {
+  LocalTensor target = local(tensor);
+  if (backend_.is_host()) {
+    fill(target);
+    return;
   }
-  // The new value may have been written over the old one by its own step.
-  if (step.op == OpKind::kUpdate && operands[0].data == operands[1].data) return prepared;
-  switch (step.op) {
-    case OpKind::kParameter:
-    case OpKind::kInput:
-    case OpKind::kState:
-    case OpKind::kOutput:
-      return prepared;
-    default:
-      prepared.kernel = backend.prepare({step.op, step.attributes, std::move(operands), std::move(results), step.layer,
-                                         move == nullptr || move->index == 0});
-      return prepared;
-  }
+  HostTensor staged = HostTensor::of({target.type.dtype, target.region.extents()});
+  fill({target.type, target.region, staged.data()});
+  backend_.upload(target.data, staged.data(), local_bytes(target));
 }
 
 void RankExecutor::load(int tensor, const HostTensor& whole) {
-  LocalTensor target = local(tensor);
-  TPC_CHECK(whole.type == target.type, "\"{}\" is {}, given {}", plan_.tensors[static_cast<size_t>(tensor)].name,
-            to_string(target.type), to_string(whole.type));
-  RegionCopy(whole_region(whole.type.shape), target.region).run(whole.data(), target.data);
+  fill(tensor, [&](const LocalTensor& target) {
+    TPC_CHECK(whole.type == target.type, "\"{}\" is {}, given {}", plan_.tensors[static_cast<size_t>(tensor)].name,
+              to_string(target.type), to_string(whole.type));
+    RegionCopy(whole_region(whole.type.shape), target.region).run(whole.data(), target.data);
+  });
 }
 
 void RankExecutor::keep(int tensor) {
   if (kept_.contains(tensor)) return;
-  for (size_t i = 0; i < steps_.size(); ++i) {
+  for (size_t i = 0; i < plan_.steps.size(); ++i) {
     const std::vector<int>& results = plan_.steps[i].results;
     if (std::find(results.begin(), results.end(), tensor) == results.end()) continue;
-    const PlanTensor& t = plan_.tensors[static_cast<size_t>(tensor)];
-    kept_.emplace(tensor, HostTensor::of({t.type.dtype, program_.region(tensor).extents()}));
-    steps_[i].kept.push_back(tensor);
+    Step& step = step_of(static_cast<int>(i));
+    TPC_CHECK(static_cast<int>(i) + 1 == step.end, "\"{}\" is made inside a kernel of {} steps",
+              plan_.tensors[static_cast<size_t>(tensor)].name, step.end - step.first);
+    void* host = backend_.host_buffer(local_bytes(local(tensor)));
+    kept_.emplace(tensor, host);
+    step.kept.push_back({tensor, host});
     return;
   }
 }
 
-std::optional<LocalTensor> RankExecutor::kept_or_persistent(int tensor) const {
-  LocalTensor found = local(tensor);
+HostTensor RankExecutor::read(int tensor) const {
+  LocalTensor source = local(tensor);
+  HostTensor part = HostTensor::of({source.type.dtype, source.region.extents()});
+  backend_.download(part.data(), source.data, local_bytes(source));
+  backend_.wait();
+  return part;
+}
+
+std::optional<HostTensor> RankExecutor::kept_or_persistent(int tensor) const {
   if (auto it = kept_.find(tensor); it != kept_.end()) {
-    found.data = const_cast<void*>(it->second.data());
-    return found;
+    LocalTensor source = local(tensor);
+    HostTensor part = HostTensor::of({source.type.dtype, source.region.extents()});
+    std::memcpy(part.data(), it->second, static_cast<size_t>(local_bytes(source)));
+    return part;
   }
-  if (persists(plan_.tensors[static_cast<size_t>(tensor)].role)) return found;
+  if (persists(plan_.tensors[static_cast<size_t>(tensor)].role)) return read(tensor);
   return std::nullopt;
+}
+
+float RankExecutor::output_value(int tensor) const {
+  float value = 0;
+  std::memcpy(&value, kept_.at(tensor), sizeof value);
+  return value;
 }
 
 bool RankExecutor::is_output(int tensor) const {
   return std::any_of(plan_.outputs.begin(), plan_.outputs.end(), [&](const auto& o) { return o.second == tensor; });
 }
 
-void RankExecutor::execute(Step& step, const StepContext& context, bool count) {
+void RankExecutor::observe(StepObserver observer) {
+  TPC_CHECK(is_observed_, "rank {} was not made to be observed", rank());
+  observer_ = std::move(observer);
+}
+
+void RankExecutor::issue(Step& step, const StepContext& context) {
+  for (Mark* mark : step.awaited) mark->await();
   if (step.kernel) {
     step.kernel->run(context);
   } else if (step.collective) {
-    int64_t received = step.collective->run();
-    if (count) *step.counted += received;
+    step.received = step.collective->run();
   }
+  for (const Kept& kept : step.kept) {
+    LocalTensor result = local(kept.tensor);
+    backend_.download(kept.host, result.data, local_bytes(result));
+  }
+  if (step.mark) step.mark->set();
 }
 
-// False when a named output is not finite.
-bool RankExecutor::keep_results(Step& step) {
-  bool is_good = true;
-  for (int tensor : step.kept) {
-    LocalTensor result = local(tensor);
-    std::memcpy(kept_.at(tensor).data(), result.data, local_bytes(result));
-    if (is_output(tensor) && !is_finite(result)) is_good = false;
+// A run of steps_.
+class RankExecutor::StepRange final : public Segment {
+ public:
+  StepRange(RankExecutor& executor, size_t id, std::span<Step> steps, const StepContext& context)
+      : executor_(executor), id_(id), steps_(steps), context_(context) {}
+
+  size_t id() const override { return id_; }
+  std::span<const Step> steps() const { return steps_; }
+
+  void issue() override {
+    for (Step& step : steps_) {
+      executor_.position_.store(step.first, std::memory_order_relaxed);
+      executor_.issue(step, context_);
+      if (!executor_.observer_) continue;
+      executor_.backend_.wait();
+      executor_.observer_(executor_.rank(), step.first);
+    }
   }
-  return is_good;
+
+ private:
+  RankExecutor& executor_;
+  size_t id_;
+  std::span<Step> steps_;
+  const StepContext& context_;
+};
+
+// Returns the plan step of the first named output that is not finite.
+std::optional<int> RankExecutor::run_segment(StepRange segment) {
+  backend_.run(segment, static_cast<bool>(observer_));
+  bool makes_output = false;
+  for (const Step& step : segment.steps()) {
+    if (step.counted != nullptr) *step.counted += step.received;
+    makes_output = makes_output || std::any_of(step.kept.begin(), step.kept.end(),
+                                               [&](const Kept& kept) { return is_output(kept.tensor); });
+  }
+  if (!makes_output) return std::nullopt;
+  backend_.wait();
+  for (const Step& step : segment.steps()) {
+    for (const Kept& kept : step.kept) {
+      if (is_output(kept.tensor) && !std::isfinite(output_value(kept.tensor))) return step.first;
+    }
+  }
+  return std::nullopt;
 }
 
 std::optional<int> RankExecutor::run_step(const StepContext& context) {
   try {
-    for (size_t i = 0; i < steps_.size(); ++i) {
-      position_.store(static_cast<int>(i), std::memory_order_relaxed);
-      execute(steps_[i], context, /*count=*/true);
-      if (observer_) observer_(rank(), static_cast<int>(i));
-      if (!steps_[i].kept.empty() && !keep_results(steps_[i])) return static_cast<int>(i);
-    }
+    backend_.begin_step(context);
+    // Weights change only after the outputs have been looked at.
+    std::optional<int> stopped = run_segment({*this, /*id=*/0, std::span(steps_).first(first_change_), context});
+    if (!stopped) stopped = run_segment({*this, /*id=*/1, std::span(steps_).subspan(first_change_), context});
+    if (stopped) return stopped;
   } catch (...) {
     rethrow_with_place(context);
   }
@@ -166,29 +219,38 @@ std::optional<int> RankExecutor::run_step(const StepContext& context) {
   return std::nullopt;
 }
 
-bool RankExecutor::changes_persistent_before(int end) const {
-  return std::any_of(plan_.steps.begin(), plan_.steps.begin() + end, [&](const PlanStep& step) {
-    return step.op == OpKind::kUpdate || std::any_of(step.results.begin(), step.results.end(), [&](int tensor) {
-             return plan_.tensors[static_cast<size_t>(tensor)].offset < plan_.persistent_bytes;
-           });
-  });
+// The first of the tensors that is not finite.
+std::optional<NonFinite> RankExecutor::look_at(int step, const std::vector<int>& tensors) const {
+  for (int tensor : tensors) {
+    if (plan_.tensors[static_cast<size_t>(tensor)].type.dtype != DType::kF32) continue;
+    HostTensor part = read(tensor);
+    if (!std::all_of(part.f32.begin(), part.f32.end(), [](float x) { return std::isfinite(x); })) {
+      return NonFinite{step, tensor};
+    }
+  }
+  return std::nullopt;
 }
 
 std::optional<NonFinite> RankExecutor::find_non_finite(const StepContext& context, int end) {
   std::optional<NonFinite> first;
-  for (int t = 0; t < static_cast<int>(plan_.tensors.size()) && !first; ++t) {
-    if (persists(plan_.tensors[static_cast<size_t>(t)].role) && !is_finite(local(t))) first = NonFinite{-1, t};
+  std::vector<int> persistent;
+  for (size_t t = 0; t < plan_.tensors.size(); ++t) {
+    if (persists(plan_.tensors[t].role)) persistent.push_back(static_cast<int>(t));
   }
-  // With a finding or not, every rank goes on to the end, for the others wait at collectives.
   try {
-    for (size_t i = 0; i < static_cast<size_t>(end); ++i) {
-      position_.store(static_cast<int>(i), std::memory_order_relaxed);
-      execute(steps_[i], context, /*count=*/false);
-      if (first) continue;
-      for (int tensor : plan_.steps[i].results) {
-        if (!first && !is_finite(local(tensor))) first = NonFinite{static_cast<int>(i), tensor};
+    first = look_at(-1, persistent);
+    backend_.begin_step(context);
+    // All ranks go on to the end, since peers wait for this one's collectives.
+    for (Step& step : steps_) {
+      if (step.first >= end) break;
+      position_.store(step.first, std::memory_order_relaxed);
+      issue(step, context);
+      for (int i = step.first; i < step.end && !first; ++i) {
+        // What lies inside a kernel of several steps may be nowhere.
+        if (i + 1 == step.end) first = look_at(i, plan_.steps[static_cast<size_t>(i)].results);
       }
     }
+    backend_.wait();
   } catch (...) {
     rethrow_with_place(context);
   }

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/lowering/rank_steps.h"
 #include "compiler/plan/rank_plan.h"
-#include "runtime/arena.h"
 #include "runtime/backend.h"
 #include "runtime/communicator.h"
 #include "runtime/host_tensor.h"
@@ -32,32 +32,44 @@ struct NonFinite {
 /// Called in the thread of `rank` when plan step `step` is done there and nothing has read its results yet.
 using StepObserver = std::function<void(int64_t rank, int step)>;
 
+struct ExecutorOptions {
+  /// Every step is a kernel of its own, the results of each can be kept, and the memory lies open to the host between
+  /// steps: for observe().
+  bool is_observed = false;
+};
+
 /// Kernels and collectives are prepared once, here; a step is a flat loop that decides nothing and allocates nothing.
 /// Make it in the thread that runs it: memory and thread teams belong to that thread. The plan, the backend and the
 /// communicator outlive it. Its memory must outlive the runs of all ranks, for peers read it.
 class RankExecutor {
  public:
   /// `program` is one of `plan`, with the steps in its order.
-  RankExecutor(const Plan& plan, RankPlan program, Backend& backend, Communicator& communicator);
+  RankExecutor(const Plan& plan, RankPlan program, Backend& backend, Communicator& communicator,
+               ExecutorOptions options = {});
 
   int64_t rank() const { return program_.rank; }
 
-  /// This rank's part of plan.tensors[tensor], wherever in the arena it lies during a step.
+  /// This rank's part of plan.tensors[tensor], wherever in the arena it lies during a step: an address of the device.
   LocalTensor local(int tensor) const;
+  /// Lets `fill` write this rank's part in ordinary memory, and brings it to the device.
+  void fill(int tensor, const std::function<void(const LocalTensor& host)>& fill);
   /// Copies this rank's part out of the whole tensor.
   void load(int tensor, const HostTensor& whole);
 
   /// Keeps a copy of the tensor as its step made it: the arena reuses the memory of what does not persist. Named
   /// outputs of the plan are always kept.
   void keep(int tensor);
-  /// The kept copy, or the part in the arena of a tensor that persists; nullopt when neither exists.
-  std::optional<LocalTensor> kept_or_persistent(int tensor) const;
+  /// The kept copy, or what the arena holds of a tensor that persists, as a tensor of the local shape; nullopt when
+  /// neither exists.
+  std::optional<HostTensor> kept_or_persistent(int tensor) const;
+  /// Of a named output of the plan: the number that the last step made.
+  float output_value(int tensor) const;
 
   /// Calls `observer` after every plan step of run_step, from now on; it may look at local() and change what the step
-  /// made.
-  void observe(StepObserver observer) { observer_ = std::move(observer); }
+  /// made. For executors that are made to be observed.
+  void observe(StepObserver observer);
 
-  /// Runs one training step. Stops early, before any weight changes, when a named output is not finite, and returns
+  /// Runs one training step. Stops before anything that persists changes when a named output is not finite, and returns
   /// that output's step. Failures carry rank, step and node; RunEnded passes through.
   std::optional<int> run_step(const StepContext& context);
   /// Runs plan steps [0, end) again, looking at every result, and returns the first that is not finite on this rank.
@@ -70,31 +82,48 @@ class RankExecutor {
   /// Bytes that the plan predicts for one step.
   const Traffic& predicted_per_step() const { return predicted_; }
 
-  /// The plan step that runs now, readable from other threads; -1 between steps.
+  /// The plan step that is issued now, readable from other threads; -1 between steps.
   int position() const { return position_.load(std::memory_order_relaxed); }
 
  private:
-  // A kernel or a collective; neither for leaves and outputs.
+  // A copy of a result in ordinary memory.
+  struct Kept {
+    int tensor = -1;
+    void* host = nullptr;
+  };
+  // A kernel (of plan steps [first, end)) or a collective; neither for leaves and outputs.
   struct Step {
+    int first = 0;
+    int end = 0;
     std::unique_ptr<Kernel> kernel;
     std::unique_ptr<Collective> collective;
+    int64_t received = 0;  // by the collective's last run
     int64_t* counted = nullptr;
-    std::vector<int> kept;
+    std::vector<Mark*> awaited;
+    std::unique_ptr<Mark> mark;
+    std::vector<Kept> kept;
   };
+  class StepRange;
 
-  Step prepare(const RankStep& rank_step, Backend& backend, Communicator& communicator);
-  void execute(Step& step, const StepContext& context, bool count);
-  bool keep_results(Step& step);
+  Step prepare(const RankUnit& unit, Communicator& communicator);
+  Step& step_of(int plan_step);
+  void issue(Step& step, const StepContext& context);
+  std::optional<int> run_segment(StepRange segment);
+  std::optional<NonFinite> look_at(int step, const std::vector<int>& tensors) const;
+  HostTensor read(int tensor) const;
   bool is_output(int tensor) const;
   [[noreturn]] void rethrow_with_place(const StepContext& context) const;
 
   const Plan& plan_;
   RankPlan program_;
-  Arena arena_;
+  Backend& backend_;
+  std::unique_ptr<DeviceMemory> arena_;
+  bool is_observed_;
+  size_t first_change_ = 0;  // in steps_: the first that changes what persists
   Traffic counted_;
   Traffic predicted_;
   std::vector<Step> steps_;
-  std::map<int, HostTensor> kept_;  // of the local shape
+  std::map<int, void*> kept_;  // by tensor, of the local shape
   StepObserver observer_;
   std::atomic<int> position_{-1};
 };

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
+#include "compiler/lowering/local_step.h"
 #include "compiler/plan/plan.h"
-#include "runtime/local_step.h"
 
 namespace tpc {
 

@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <mutex>
+#include <numeric>
 #include <thread>
 
 #include "compiler/core/check.h"
 #include "compiler/core/diagnostic.h"
+#include "runtime/arena.h"
 #include "runtime/initial_values.h"
 #include "runtime/rank_threads.h"
 #include "runtime/region_copy.h"
@@ -16,6 +17,7 @@
 namespace tpc {
 namespace {
 
+// Of ranks in ordinary memory.
 void require_memory(const Plan& plan) {
   double needed = static_cast<double>(plan.arena_bytes) * static_cast<double>(plan.mesh.world_size());
   auto present = static_cast<double>(physical_memory());
@@ -30,24 +32,39 @@ RendezvousOptions meeting_options(int64_t world_size, int openmp_threads, std::c
   return {world_size * openmp_threads <= static_cast<int64_t>(std::thread::hardware_concurrency()), timeout};
 }
 
+std::vector<int64_t> hosted_ranks(const Plan& plan, const TrainerOptions& options) {
+  if (!options.ranks.empty()) return options.ranks;
+  std::vector<int64_t> all(static_cast<size_t>(plan.mesh.world_size()));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+Trainer::MakeDevice in_ordinary_memory(Trainer::MakeBackend make_backend) {
+  return [make_backend = std::move(make_backend)](int64_t rank, ThreadWorld& world) -> RankDevice {
+    return {make_backend(), std::make_unique<ThreadCommunicator>(world, rank)};
+  };
+}
+
 }  // namespace
 
 struct Trainer::State {
   State(Plan p, const TrainerOptions& o)
       : plan(std::move(p)),
         options(o),
-        openmp_threads(threads_per_rank(plan.mesh.world_size(), o.threads_per_rank)),
-        world(plan.mesh.world_size(), meeting_options(plan.mesh.world_size(), openmp_threads, o.timeout)),
-        backends(static_cast<size_t>(plan.mesh.world_size())),
-        communicators(backends.size()),
-        executors(backends.size()) {}
+        ranks(hosted_ranks(plan, o)),
+        num_threads(static_cast<int64_t>(ranks.size())),
+        openmp_threads(threads_per_rank(num_threads, o.threads_per_rank)),
+        world(num_threads, meeting_options(num_threads, openmp_threads, o.timeout)),
+        devices(ranks.size()),
+        executors(ranks.size()) {}
 
   Plan plan;
   TrainerOptions options;
+  std::vector<int64_t> ranks;  // of this process; its threads and executors are in this order
+  int64_t num_threads;
   int openmp_threads;
   ThreadWorld world;
-  std::vector<std::unique_ptr<Backend>> backends;
-  std::vector<std::unique_ptr<ThreadCommunicator>> communicators;
+  std::vector<RankDevice> devices;
   std::vector<std::unique_ptr<RankExecutor>> executors;
   std::unique_ptr<RankThreads> threads;  // last: its end comes before that of what the threads use
   uint64_t step = 0;
@@ -59,21 +76,26 @@ struct Trainer::State {
   std::vector<std::optional<NonFinite>> not_finite;
 };
 
-Trainer::Trainer(Plan plan, MakeBackend make_backend, TrainerOptions options) {
-  require_memory(plan);
+Trainer::Trainer(Plan plan, MakeBackend make_backend, TrainerOptions options)
+    : Trainer((require_memory(plan), std::move(plan)), in_ordinary_memory(std::move(make_backend)),
+              std::move(options)) {}
+
+Trainer::Trainer(Plan plan, MakeDevice make_device, TrainerOptions options) {
   state_ = std::make_unique<State>(std::move(plan), options);
   State& state = *state_;
   state.threads = std::make_unique<RankThreads>(state.world, state.openmp_threads);
-  auto prepare = [&state, make_backend](int64_t rank) {
-    auto r = static_cast<size_t>(rank);
-    state.backends[r] = make_backend();
-    state.communicators[r] = std::make_unique<ThreadCommunicator>(state.world, rank);
-    state.executors[r] = std::make_unique<RankExecutor>(state.plan, rank_plan(state.plan, rank), *state.backends[r],
-                                                        *state.communicators[r]);
-    for (size_t t = 0; t < state.plan.tensors.size(); ++t) {
-      const PlanTensor& tensor = state.plan.tensors[t];
+  auto prepare = [&state, make_device = std::move(make_device)](int64_t thread) {
+    auto t = static_cast<size_t>(thread);
+    int64_t rank = state.ranks[t];
+    state.devices[t] = make_device(rank, state.world);
+    state.executors[t] =
+        std::make_unique<RankExecutor>(state.plan, rank_plan(state.plan, rank), *state.devices[t].backend,
+                                       *state.devices[t].communicator, ExecutorOptions{state.options.is_observed});
+    for (size_t i = 0; i < state.plan.tensors.size(); ++i) {
+      const PlanTensor& tensor = state.plan.tensors[i];
       if (tensor.role != TensorRole::kParameter && tensor.role != TensorRole::kState) continue;
-      fill_initial(tensor, state.options.seed, state.executors[r]->local(static_cast<int>(t)));
+      state.executors[t]->fill(static_cast<int>(i),
+                               [&](const LocalTensor& host) { fill_initial(tensor, state.options.seed, host); });
     }
   };
   try {
@@ -101,8 +123,8 @@ void Trainer::release() {
 const Plan& Trainer::plan() const { return state_->plan; }
 uint64_t Trainer::step() const { return state_->step; }
 
-std::string Trainer::where(int64_t rank) const {
-  const auto& executor = state_->executors[static_cast<size_t>(rank)];
+std::string Trainer::where(int64_t thread) const {
+  const auto& executor = state_->executors[static_cast<size_t>(thread)];
   int position = executor ? executor->position() : -1;
   return position < 0 ? "" : describe_step(state_->plan, position);
 }
@@ -114,19 +136,19 @@ StepResult Trainer::train_step(const Batch& batch) {
   for (const auto& [name, tensor] : batch) state.inputs.emplace_back(find_tensor(name), &tensor);
   state.stopped.assign(state.executors.size(), std::nullopt);
   state.threads->run(
-      [&state](int64_t rank) {
-        auto r = static_cast<size_t>(rank);
-        for (const auto& [tensor, value] : state.inputs) state.executors[r]->load(tensor, *value);
-        state.stopped[r] = state.executors[r]->run_step(state.context);
+      [&state](int64_t thread) {
+        auto t = static_cast<size_t>(thread);
+        for (const auto& [tensor, value] : state.inputs) state.executors[t]->load(tensor, *value);
+        state.stopped[t] = state.executors[t]->run_step(state.context);
       },
-      [this](int64_t rank) { return where(rank); });
+      [this](int64_t thread) { return where(thread); });
   if (state.stopped[0]) throw_not_finite(*state.stopped[0]);
 
   ++state.step;
   auto output = [&](const std::string& name) -> std::optional<float> {
     auto it = state.plan.outputs.find(name);
     if (it == state.plan.outputs.end()) return std::nullopt;
-    return *state.executors[0]->kept_or_persistent(it->second)->f32();
+    return state.executors[0]->output_value(it->second);
   };
   std::optional<float> loss = output("loss");
   TPC_CHECK(loss.has_value(), "the plan of \"{}\" has no output \"loss\"", state.plan.model_name);
@@ -145,21 +167,22 @@ void Trainer::throw_not_finite(int stopped_at) {
   if (state.executors[0]->changes_persistent_before(stopped_at)) throw UserError({}, message);
 
   state.not_finite.assign(state.executors.size(), std::nullopt);
-  state.threads->run([&state, stopped_at](int64_t rank) {
-    auto r = static_cast<size_t>(rank);
-    state.not_finite[r] = state.executors[r]->find_non_finite(state.context, stopped_at + 1);
+  state.threads->run([&state, stopped_at](int64_t thread) {
+    auto t = static_cast<size_t>(thread);
+    state.not_finite[t] = state.executors[t]->find_non_finite(state.context, stopped_at + 1);
   });
   const std::vector<std::optional<NonFinite>>& found = state.not_finite;
   size_t first = found.size();
-  for (size_t rank = 0; rank < found.size(); ++rank) {
-    if (found[rank] && (first == found.size() || *found[rank] < *found[first])) first = rank;
+  for (size_t t = 0; t < found.size(); ++t) {
+    if (found[t] && (first == found.size() || *found[t] < *found[first])) first = t;
   }
   if (first < found.size()) {
     const NonFinite& at = *found[first];
     const std::string& tensor = state.plan.tensors[static_cast<size_t>(at.tensor)].name;
-    message += at.step < 0 ? fmt::format("; \"{}\" was not finite before the step, on rank {}", tensor, first)
-                           : fmt::format("; the first node whose result is not finite is {}, tensor \"{}\", on rank {}",
-                                         describe_step(state.plan, at.step), tensor, first);
+    message += at.step < 0
+                   ? fmt::format("; \"{}\" was not finite before the step, on rank {}", tensor, state.ranks[first])
+                   : fmt::format("; the first node whose result is not finite is {}, tensor \"{}\", on rank {}",
+                                 describe_step(state.plan, at.step), tensor, state.ranks[first]);
   }
   throw UserError({}, message);
 }
@@ -181,9 +204,19 @@ void Trainer::keep(const std::string& name) {
   for (auto& executor : state_->executors) executor->keep(tensor);
 }
 
-LocalTensor Trainer::local(int64_t rank, int tensor) const {
-  return state_->executors[static_cast<size_t>(rank)]->local(tensor);
+RankExecutor& Trainer::executor_of(int64_t rank) const {
+  auto it = std::find(state_->ranks.begin(), state_->ranks.end(), rank);
+  TPC_CHECK(it != state_->ranks.end(), "rank {} is not of this process", rank);
+  return *state_->executors[static_cast<size_t>(it - state_->ranks.begin())];
 }
+
+HostTensor Trainer::part(int64_t rank, const std::string& name) const {
+  std::optional<HostTensor> part = executor_of(rank).kept_or_persistent(find_tensor(name));
+  TPC_CHECK(part.has_value(), "\"{}\" does not persist and was not kept", name);
+  return std::move(*part);
+}
+
+LocalTensor Trainer::local(int64_t rank, int tensor) const { return executor_of(rank).local(tensor); }
 
 void Trainer::observe(const StepObserver& observer) {
   for (auto& executor : state_->executors) executor->observe(observer);
@@ -203,11 +236,10 @@ HostTensor Trainer::get_tensor(const std::string& name) const {
       is_copy = is_copy || (tensor.sharding.placements[axis].is_replicate() && coordinate[axis] > 0);
     }
     if (is_copy) continue;
-    std::optional<LocalTensor> part = state_->executors[static_cast<size_t>(rank)]->kept_or_persistent(index);
-    TPC_CHECK(part.has_value(), "\"{}\" does not persist and was not kept", name);
-    RegionCopy copy(part->region, whole_region(tensor.type.shape));
+    HostTensor held = part(rank, name);
+    RegionCopy copy(executor_of(rank).local(index).region, whole_region(tensor.type.shape));
     if (!tensor.sharding.has_partial()) {
-      copy.run(part->data, whole.data());
+      copy.run(held.data(), whole.data());
       continue;
     }
     bool is_max = std::any_of(tensor.sharding.placements.begin(), tensor.sharding.placements.end(),
@@ -215,7 +247,7 @@ HostTensor Trainer::get_tensor(const std::string& name) const {
     copy.for_each_run([&](int64_t source, int64_t destination, int64_t length) {
       for (int64_t i = 0; i < length; ++i) {
         auto at = static_cast<size_t>(destination + i);
-        float value = part->f32()[source + i];
+        float value = held.f32[static_cast<size_t>(source + i)];
         whole.f32[at] = !is_filled[at] ? value : is_max ? std::max(whole.f32[at], value) : whole.f32[at] + value;
         is_filled[at] = 1;
       }

@@ -1,4 +1,5 @@
-/// Training with a plan: all its ranks as threads of this process, seen from outside as one model.
+/// Training with a plan: its ranks as threads of this process, seen from outside as one model. Where other processes
+/// run some of the ranks, this is one process' view of it.
 #pragma once
 
 #include <chrono>
@@ -11,8 +12,10 @@
 
 #include "compiler/plan/plan.h"
 #include "runtime/backend.h"
+#include "runtime/communicator.h"
 #include "runtime/executor.h"
 #include "runtime/host_tensor.h"
+#include "runtime/threads/rendezvous.h"
 
 namespace tpc {
 
@@ -22,6 +25,16 @@ struct TrainerOptions {
   int threads_per_rank = 0;
   /// How long a rank may be waited for at a collective.
   std::chrono::milliseconds timeout{60'000};
+  /// Those of this process, increasing; empty: all.
+  std::vector<int64_t> ranks = {};
+  /// For local() and observe(), see ExecutorOptions.
+  bool is_observed = false;
+};
+
+/// What a rank runs on. The communicator does not outlive the backend.
+struct RankDevice {
+  std::unique_ptr<Backend> backend;
+  std::unique_ptr<Communicator> communicator;
 };
 
 struct StepResult {
@@ -34,9 +47,13 @@ class Trainer {
  public:
   /// Called once in the thread of each rank.
   using MakeBackend = std::function<std::unique_ptr<Backend>()>;
+  /// The same; `world` is that of the ranks of this process, and has_failed() there when one of them has failed.
+  using MakeDevice = std::function<RankDevice(int64_t rank, ThreadWorld& world)>;
 
-  /// Prepares all ranks and fills parameters and states (see initial_values.h). The plan has been checked. Throws
-  /// DeviceError when the ranks need more memory than the machine has.
+  /// Prepares the ranks of this process and fills parameters and states (see initial_values.h). The plan has been
+  /// checked. Throws DeviceError when the ranks need more memory than there is.
+  Trainer(Plan plan, MakeDevice make_device, TrainerOptions options = {});
+  /// All ranks, in ordinary memory, which they reach in each other directly.
   Trainer(Plan plan, MakeBackend make_backend, TrainerOptions options = {});
   ~Trainer();
   Trainer(const Trainer&) = delete;
@@ -51,18 +68,22 @@ class Trainer {
   /// where the plan decides them after the value (weights are as before the step).
   StepResult train_step(const Batch& batch);
 
-  /// Whole tensors by name; no such name is an InternalError. Tensors that do not persist can be read when keep() was
-  /// called before the step that makes them. Parts are put together, partial sums added in rank order.
+  /// Whole tensors by name, where all ranks are here; no such name is an InternalError. Tensors that do not persist can
+  /// be read when keep() was called before the step that makes them. Parts are put together, partial sums added in rank
+  /// order.
   void set_tensor(const std::string& name, const HostTensor& value);
   HostTensor get_tensor(const std::string& name) const;
   void keep(const std::string& name);
 
+  /// What `rank`, one of this process, holds of a tensor that persists or is kept; of the local shape.
+  HostTensor part(int64_t rank, const std::string& name) const;
   /// This rank's part of plan().tensors[tensor] in its arena, and who is told of every plan step that a rank has done
-  /// (see RankExecutor). Set between training steps.
+  /// (see RankExecutor). Set between training steps, of trainers that are made to be observed.
   LocalTensor local(int64_t rank, int tensor) const;
   void observe(const StepObserver& observer);
 
-  /// Bytes received so far by all ranks, counted where data moved, and what the plan predicts for these steps.
+  /// Bytes received so far by the ranks of this process, counted where data moved, and what the plan predicts for these
+  /// steps.
   Traffic counted() const;
   Traffic predicted() const;
   /// Throws InternalError naming rank, kind and phase when any rank received other than predicted.
@@ -71,8 +92,9 @@ class Trainer {
  private:
   struct State;
   void release();
+  RankExecutor& executor_of(int64_t rank) const;
   int find_tensor(const std::string& name) const;
-  std::string where(int64_t rank) const;
+  std::string where(int64_t thread) const;
   [[noreturn]] void throw_not_finite(int stopped_at);
 
   std::unique_ptr<State> state_;

@@ -22,25 +22,29 @@ find compiler passes runtime tests benchmarks -type f \
       allow("compiler/ops", ir)
       allow("compiler/frontend", ir " compiler/ops")
       allow("compiler/plan", ir " compiler/ops")
+      allow("compiler/lowering", plan)
       # The verifier shares neither the op rules nor the conversions that plans are made with.
       allow("compiler/verify", "compiler/core compiler/ir compiler/plan")
       allow("compiler/verify/numeric", "compiler/core compiler/ir compiler/plan compiler/sharding compiler/verify")
-      allow("compiler", plan " compiler/frontend passes")
+      allow("compiler", plan " compiler/frontend compiler/lowering passes")
       allow("passes", plan " compiler/verify compiler/verify/numeric passes/solver passes/strategies")
       allow("passes/solver", core)
       allow("passes/strategies", plan " passes passes/solver")
       # The program proves a plan before it runs it.
-      allow("runtime", plan " compiler/frontend passes runtime/check runtime/cpu runtime/threads")
-      allow("runtime/check", plan " runtime")
-      allow("runtime/cpu", plan " runtime")
+      allow("runtime", plan " compiler/frontend compiler/lowering passes runtime/check runtime/cpu runtime/launch runtime/threads")
+      allow("runtime/check", plan " compiler/lowering runtime")
+      allow("runtime/cpu", plan " compiler/lowering runtime")
       # Compilers other than nvcc see the kernels through the emulation.
-      allow("runtime/cuda", plan " runtime tests/emulation")
-      allow("runtime/cuda/kernels", plan " runtime runtime/cuda")
-      allow("runtime/threads", plan " runtime")
+      allow("runtime/cuda", plan " compiler/lowering runtime tests/emulation")
+      allow("runtime/cuda/kernels", plan " compiler/lowering runtime runtime/cuda")
+      allow("runtime/launch", core " runtime")
+      allow("runtime/threads", plan " compiler/lowering runtime")
       allow("tests/emulation", "")
+      # Stands in for the libraries and knows nothing of what calls them.
+      allow("tests/fake_cuda", "tests/emulation")
 
-      everything = plan " compiler/frontend compiler/verify compiler/verify/numeric passes passes/solver passes/strategies runtime runtime/check runtime/cpu runtime/cuda runtime/threads tests/emulation tests/support"
-      for (i = split("contract differential documentation errors faults fuzz golden kernels mutation support unit", tests, " "); i > 0; --i) {
+      everything = plan " compiler/frontend compiler/lowering compiler/verify compiler/verify/numeric passes passes/solver passes/strategies runtime runtime/check runtime/cpu runtime/cuda runtime/launch runtime/threads tests/emulation tests/fake_cuda tests/support"
+      for (i = split("contract cuda differential documentation errors faults fuzz golden kernels mutation programs support unit", tests, " "); i > 0; --i) {
         allow("tests/" tests[i], everything)
       }
       allow("benchmarks", everything)

@@ -3,9 +3,17 @@
 #include <limits>
 
 namespace tpc {
+namespace {
+
+TrainerOptions observed(TrainerOptions options) {
+  options.is_observed = true;
+  return options;
+}
+
+}  // namespace
 
 TrainedRun::TrainedRun(Plan plan, const Trainer::MakeBackend& make_backend, const TrainerOptions& options)
-    : trainer_(std::move(plan), make_backend, options) {}
+    : trainer_(std::move(plan), make_backend, observed(options)) {}
 
 RankPart TrainedRun::part(int64_t rank, int tensor) const {
   LocalTensor local = trainer_.local(rank, tensor);

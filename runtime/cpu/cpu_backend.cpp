@@ -5,6 +5,7 @@
 
 #include "compiler/core/check.h"
 #include "runtime/cpu/kernel_table.h"
+#include "runtime/host_backend.h"
 
 namespace tpc {
 namespace {
@@ -65,11 +66,12 @@ constexpr KernelRow kKernels[] = {
     {OpKind::kZeroPad, prepare_zero_pad},
 };
 
-class CpuBackend final : public Backend {
+class CpuBackend final : public HostBackend {
  public:
   std::string_view name() const override { return "cpu"; }
 
-  std::unique_ptr<Kernel> prepare(const LocalStep& step) override {
+ protected:
+  std::unique_ptr<Kernel> prepare_step(const LocalStep& step) override {
     const auto* row = std::ranges::find(kKernels, step.op, &KernelRow::op);
     TPC_CHECK(row != std::end(kKernels), "the cpu backend has no kernel for \"{}\" (op {})", step.name,
               static_cast<int>(step.op));

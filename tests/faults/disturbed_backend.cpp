@@ -1,6 +1,7 @@
 #include "tests/faults/disturbed_backend.h"
 
 #include "runtime/cpu/cpu_backend.h"
+#include "runtime/host_backend.h"
 
 namespace tpc::testing {
 namespace {
@@ -20,13 +21,15 @@ class DisturbedKernel final : public Kernel {
   std::function<void()> before_;
 };
 
-class DisturbedBackend final : public Backend {
+class DisturbedBackend final : public HostBackend {
  public:
   DisturbedBackend(std::function<void()> before_prepare, std::function<void()> before_run)
       : before_prepare_(std::move(before_prepare)), before_run_(std::move(before_run)) {}
 
   std::string_view name() const override { return "disturbed"; }
-  std::unique_ptr<Kernel> prepare(const LocalStep& step) override {
+
+ protected:
+  std::unique_ptr<Kernel> prepare_step(const LocalStep& step) override {
     if (before_prepare_) before_prepare_();
     return std::make_unique<DisturbedKernel>(cpu_->prepare(step), before_run_);
   }

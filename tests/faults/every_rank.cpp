@@ -29,7 +29,8 @@ EveryRank::EveryRank(Plan plan, uint64_t seed)
     for (size_t t = 0; t < plan_.tensors.size(); ++t) {
       const PlanTensor& tensor = plan_.tensors[t];
       if (tensor.role != TensorRole::kParameter && tensor.role != TensorRole::kState) continue;
-      fill_initial(tensor, seed_, executors_[r]->local(static_cast<int>(t)));
+      executors_[r]->fill(static_cast<int>(t),
+                          [&](const tpc::LocalTensor& host) { fill_initial(tensor, seed_, host); });
     }
   });
 }
@@ -57,16 +58,14 @@ void EveryRank::train_step(const Batch& batch) {
   ++step_;
 }
 
-float EveryRank::loss() const { return *executors_[0]->kept_or_persistent(plan_.outputs.at("loss"))->f32(); }
+float EveryRank::loss() const { return executors_[0]->output_value(plan_.outputs.at("loss")); }
 
 std::vector<EveryRank::Part> EveryRank::parts(const std::string& name) const {
   std::vector<Part> parts;
   for (const auto& executor : executors_) {
-    auto local = executor->kept_or_persistent(index(name));
-    TPC_CHECK(local.has_value(), "\"{}\" is not kept", name);
-    Part part{local->region, HostTensor::of({local->type.dtype, local->region.extents()})};
-    std::memcpy(part.values.data(), local->data, part.values.size() * 4);
-    parts.push_back(std::move(part));
+    std::optional<HostTensor> held = executor->kept_or_persistent(index(name));
+    TPC_CHECK(held.has_value(), "\"{}\" is not kept", name);
+    parts.push_back({executor->local(index(name)).region, std::move(*held)});
   }
   return parts;
 }

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "compiler/core/check.h"
+#include "compiler/lowering/local_step.h"
 #include "runtime/cuda/gpu.h"
-#include "runtime/local_step.h"
 
 namespace tpc::cuda {
 

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "compiler/lowering/local_step.h"
 #include "runtime/cuda/kernels/launch.h"
-#include "runtime/local_step.h"
 
 namespace tpc::cuda {
 

@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "compiler/lowering/local_step.h"
 #include "runtime/cuda/kernels/packs.cuh"
-#include "runtime/local_step.h"
 
 namespace tpc::cuda {
 

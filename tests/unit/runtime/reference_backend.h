@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/backend.h"
+#include "runtime/host_backend.h"
 
 namespace tpc::testing {
 
@@ -54,10 +54,14 @@ class ReferenceKernel final : public Kernel {
   LocalStep step_;
 };
 
-class ReferenceBackend : public Backend {
+class ReferenceBackend : public HostBackend {
  public:
   std::string_view name() const override { return "reference"; }
-  std::unique_ptr<Kernel> prepare(const LocalStep& step) override { return std::make_unique<ReferenceKernel>(step); }
+
+ protected:
+  std::unique_ptr<Kernel> prepare_step(const LocalStep& step) override {
+    return std::make_unique<ReferenceKernel>(step);
+  }
 };
 
 }  // namespace tpc::testing

@@ -27,8 +27,8 @@ class DisturbedBackend final : public ReferenceBackend {
   DisturbedBackend(OpKind op, bool is_disturbed, std::function<void()> action)
       : op_(op), is_disturbed_(is_disturbed), action_(std::move(action)) {}
 
-  std::unique_ptr<Kernel> prepare(const LocalStep& step) override {
-    std::unique_ptr<Kernel> kernel = ReferenceBackend::prepare(step);
+  std::unique_ptr<Kernel> prepare_step(const LocalStep& step) override {
+    std::unique_ptr<Kernel> kernel = ReferenceBackend::prepare_step(step);
     if (step.op != op_ || !is_disturbed_) return kernel;
     struct Disturbed final : Kernel {
       Disturbed(std::unique_ptr<Kernel> k, std::function<void()> a) : kernel(std::move(k)), action(std::move(a)) {}

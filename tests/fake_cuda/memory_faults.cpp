@@ -1,0 +1,95 @@
+#include "tests/fake_cuda/memory_faults.h"
+
+#include <signal.h>
+
+#include <cstdlib>
+
+#include "tests/fake_cuda/machine.h"
+#include "tests/fake_cuda/report.h"
+
+namespace fake_cuda {
+namespace {
+
+struct sigaction previous_segv;
+struct sigaction previous_bus;
+thread_local const std::string* running = nullptr;
+
+std::string describe(const Device& device, const Allocation& allocation, const void* address) {
+  return fmt::format("byte {} of allocation {} of device {} ({} bytes, {}{})",
+                     static_cast<const std::byte*>(address) - allocation.data, allocation.number, device.index,
+                     allocation.bytes, allocation.made_by, allocation.live ? "" : ", released");
+}
+
+// The process is lost, so what a signal handler must not do (allocate, take no lock) does not matter: at worst it hangs
+// in place of a message.
+void on_fault(int signal, siginfo_t* info, void* context) {
+  Device* device = machine().device_of(info->si_addr);
+  if (device != nullptr) {
+    Allocation* allocation = device->memory.find(info->si_addr);
+    std::string place = allocation == nullptr ? fmt::format("an address of device {} where nothing was allocated", device->index)
+                                              : describe(*device, *allocation, info->si_addr);
+    if (running == nullptr) die("host code touched device memory: {}", place);
+    die("\"{}\" touched device memory that is not its own to touch: {}", *running, place);
+  }
+  const struct sigaction& previous = signal == SIGSEGV ? previous_segv : previous_bus;
+  if ((previous.sa_flags & SA_SIGINFO) != 0) {
+    previous.sa_sigaction(signal, info, context);
+    return;
+  }
+  // The default action, or a handler of the old kind, when the access is made again.
+  sigaction(signal, &previous, nullptr);
+}
+
+}  // namespace
+
+void report_memory_faults() {
+  static const bool installed = [] {
+    struct sigaction action = {};
+    action.sa_sigaction = on_fault;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGSEGV, &action, &previous_segv);
+    sigaction(SIGBUS, &action, &previous_bus);
+    return true;
+  }();
+  static_cast<void>(installed);
+}
+
+void set_running_work(const std::string* name) { running = name; }
+
+std::string describe_address(const void* address) {
+  Machine& all = machine();
+  std::lock_guard lock(all.mutex);
+  if (Device* device = all.device_of(address)) {
+    Allocation* allocation = device->memory.find(address);
+    if (allocation == nullptr) return fmt::format("an address of device {} where nothing was allocated", device->index);
+    return describe(*device, *allocation, address);
+  }
+  const auto* byte = static_cast<const std::byte*>(address);
+  auto after = all.pinned.upper_bound(byte);
+  if (after != all.pinned.begin()) {
+    const auto& [begin, pinned] = *std::prev(after);
+    if (byte < begin + pinned.bytes) {
+      return fmt::format("byte {} of pinned allocation {} ({} bytes)", byte - begin, pinned.number, pinned.bytes);
+    }
+  }
+  return address == nullptr ? "null" : "pageable host memory";
+}
+
+void check_device_range(const char* call, const char* what, const void* address, uint64_t bytes, int device) {
+  bool right = false;
+  {
+    Machine& all = machine();
+    std::lock_guard lock(all.mutex);
+    Device* owner = all.device_of(address);
+    Allocation* allocation = owner == nullptr ? nullptr : owner->memory.find(address);
+    const auto* byte = static_cast<const std::byte*>(address);
+    right = allocation != nullptr && allocation->live && owner->index == device && byte >= allocation->data &&
+            byte + bytes <= allocation->data + allocation->bytes;
+  }
+  if (right || bytes == 0) return;
+  die("{}: {} is {}, and {} bytes from there do not lie in one allocation of device {}", call, what,
+      describe_address(address), bytes, device);
+}
+
+}  // namespace fake_cuda
