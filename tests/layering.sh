@@ -35,7 +35,7 @@ find compiler passes runtime tests benchmarks -type f \
       allow("runtime/check", plan " compiler/lowering runtime")
       allow("runtime/cpu", plan " compiler/lowering runtime")
       # Compilers other than nvcc see the kernels through the emulation.
-      allow("runtime/cuda", plan " compiler/lowering runtime tests/emulation")
+      allow("runtime/cuda", plan " compiler/lowering runtime runtime/cuda/kernels tests/emulation")
       allow("runtime/cuda/kernels", plan " compiler/lowering runtime runtime/cuda")
       allow("runtime/launch", core " runtime")
       allow("runtime/threads", plan " compiler/lowering runtime")

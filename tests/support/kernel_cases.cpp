@@ -134,6 +134,14 @@ void add_embedding_and_rope(std::vector<KernelCase>& cases) {
   cases.push_back({OpKind::kEmbedding, {integers({6}, 0, 5), normal({5})}, {}});
   cases.push_back({OpKind::kEmbeddingGrad, {integers({4, 15}, -1, 20), normal({4, 15, 33})}, {{"rows", int64_t{20}}}});
   cases.push_back({OpKind::kEmbeddingGrad, {integers({6}, 0, 5), normal({6})}, {{"rows", int64_t{5}}}});
+  // Most tokens are of a few rows; most rows have none.
+  cases.push_back({OpKind::kEmbedding, {integers({2, 300}, 60, 70), normal({150, 130})}, {}});
+  cases.push_back(
+      {OpKind::kEmbeddingGrad, {integers({2, 300}, 60, 70), normal({2, 300, 130})}, {{"rows", int64_t{150}}}});
+  // Angles of hundreds of turns.
+  cases.push_back({OpKind::kRope,
+                   {normal({1, 3000, 1, 4})},
+                   {{"theta", 500000.0}, {"rotary_dim", int64_t{4}}, {"interleaved", false}, {"inverse", false}}});
   for (bool interleaved : {false, true}) {
     for (bool inverse : {false, true}) {
       for (int64_t rotary_dim : {4, 32, 38}) {
@@ -151,9 +159,11 @@ void add_attention(std::vector<KernelCase>& cases) {
     int64_t b, s, t, a, g, d;
     bool causal;
   };
-  for (Sizes n : {Sizes{2, 32, 32, 4, 4, 16, false}, Sizes{2, 33, 33, 4, 2, 16, true}, Sizes{3, 5, 70, 4, 4, 3, true},
-                  Sizes{1, 150, 150, 4, 1, 64, true}, Sizes{1, 40, 257, 6, 3, 20, false}, Sizes{1, 7, 7, 8, 4, 1, true},
-                  Sizes{1, 6, 2, 3, 1, 40, false}, Sizes{1, 70, 300, 2, 2, 48, true}}) {
+  for (Sizes n :
+       {Sizes{2, 32, 32, 4, 4, 16, false}, Sizes{2, 33, 33, 4, 2, 16, true}, Sizes{2, 5, 70, 2, 2, 3, true},
+        Sizes{1, 130, 130, 2, 1, 64, true}, Sizes{1, 40, 257, 6, 3, 20, false}, Sizes{1, 7, 7, 8, 4, 1, true},
+        Sizes{1, 6, 2, 3, 1, 40, false}, Sizes{1, 70, 200, 1, 1, 48, true}, Sizes{1, 1, 130, 4, 2, 128, true},
+        Sizes{1, 66, 67, 2, 1, 96, true}, Sizes{1, 35, 70, 2, 2, 256, true}, Sizes{1, 3, 65, 2, 1, 130, false}}) {
     Attributes attributes{{"causal", n.causal}, {"scale", 0.3}};
     GlobalTensor q = normal({n.b, n.s, n.a, n.d});
     GlobalTensor k = normal({n.b, n.t, n.g, n.d}, 2);
@@ -170,7 +180,7 @@ void add_attention(std::vector<KernelCase>& cases) {
 
 void add_losses(std::vector<KernelCase>& cases) {
   for (Shape tokens : {Shape{4, 9}, Shape{5}}) {
-    for (int64_t v : {7, 64, 101}) {
+    for (int64_t v : {7, 64, 101, 1037}) {
       Shape logits = tokens;
       logits.push_back(v);
       Shape stats = tokens;

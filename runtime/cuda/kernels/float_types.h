@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "compiler/core/check.h"
-#include "runtime/cuda/gpu.h"
 #include "compiler/lowering/local_step.h"
+#include "runtime/cuda/gpu.h"
 
 namespace tpc::cuda {
 

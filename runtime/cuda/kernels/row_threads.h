@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "runtime/cuda/kernels/launch.h"
 #include "compiler/lowering/local_step.h"
+#include "runtime/cuda/kernels/launch.h"
 
 namespace tpc::cuda {
 

@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "runtime/cuda/kernels/packs.cuh"
 #include "compiler/lowering/local_step.h"
+#include "runtime/cuda/kernels/packs.cuh"
 
 namespace tpc::cuda {
 
