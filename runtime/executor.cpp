@@ -12,7 +12,7 @@
 #include "compiler/core/check.h"
 #include "compiler/core/diagnostic.h"
 #include "compiler/lowering/rank_steps.h"
-#include "runtime/region_copy.h"
+#include "compiler/lowering/region_copy.h"
 
 namespace tpc {
 namespace {

@@ -8,10 +8,10 @@
 
 #include "compiler/core/check.h"
 #include "compiler/core/diagnostic.h"
+#include "compiler/lowering/region_copy.h"
 #include "runtime/arena.h"
 #include "runtime/initial_values.h"
 #include "runtime/rank_threads.h"
-#include "runtime/region_copy.h"
 #include "runtime/threads/thread_communicator.h"
 
 namespace tpc {

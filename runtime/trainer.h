@@ -12,9 +12,9 @@
 
 #include "compiler/plan/plan.h"
 #include "runtime/backend.h"
-#include "runtime/communicator.h"
 #include "runtime/executor.h"
 #include "runtime/host_tensor.h"
+#include "runtime/rank_device.h"
 #include "runtime/threads/rendezvous.h"
 
 namespace tpc {
@@ -29,12 +29,6 @@ struct TrainerOptions {
   std::vector<int64_t> ranks = {};
   /// For local() and observe(), see ExecutorOptions.
   bool is_observed = false;
-};
-
-/// What a rank runs on. The communicator does not outlive the backend.
-struct RankDevice {
-  std::unique_ptr<Backend> backend;
-  std::unique_ptr<Communicator> communicator;
 };
 
 struct StepResult {

@@ -5,7 +5,7 @@
 
 #include "compiler/core/check.h"
 #include "runtime/initial_values.h"
-#include "runtime/region_copy.h"
+#include "compiler/lowering/region_copy.h"
 
 namespace tpc {
 namespace {

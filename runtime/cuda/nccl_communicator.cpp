@@ -9,11 +9,11 @@
 
 #include "compiler/core/check.h"
 #include "compiler/lowering/collective_calls.h"
+#include "compiler/lowering/region_copy.h"
 #include "runtime/cuda/check_cuda.h"
 #include "runtime/cuda/check_nccl.h"
 #include "runtime/cuda/kernels/reduce_pieces.h"
 #include "runtime/cuda/kernels/strided_copy.h"
-#include "runtime/region_copy.h"
 
 namespace tpc::cuda {
 namespace {

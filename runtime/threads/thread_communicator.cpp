@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "compiler/core/philox.h"
-#include "runtime/region_copy.h"
+#include "compiler/lowering/region_copy.h"
 #include "runtime/threads/reduce_run.h"
 
 namespace tpc {
