@@ -39,7 +39,7 @@ find compiler passes runtime tests benchmarks -type f \
       allow("runtime/threads", plan " runtime")
       allow("tests/emulation", "")
       # Stands behind the libraries\047 symbols and knows nothing of what calls them.
-      allow("tests/fake_cuda", "tests/emulation")
+      allow("tests/fake_cuda", "runtime/cuda tests/emulation")
 
       everything = plan " compiler/frontend compiler/verify compiler/verify/numeric passes passes/solver passes/strategies runtime runtime/check runtime/cpu runtime/cuda runtime/threads tests/fake_cuda tests/support"
       for (i = split("contract differential documentation errors faults fuzz golden mutation support unit", tests, " "); i > 0; --i) {
