@@ -60,9 +60,8 @@ ncclResult_t init_rank(const char* call, ncclComm_t* made, int num_ranks, const 
 
 // What was issued on it is done, or the communicator cannot do it any more.
 void wait_for_work(const char* call, ncclComm& communicator) {
-  run_until(call, *communicator.device, [&] {
-    return communicator.num_issued == communicator.num_done || communicator.failure() != ncclSuccess;
-  });
+  run_until(call, *communicator.device,
+            [&] { return communicator.num_issued == communicator.num_done || communicator.failure() != ncclSuccess; });
 }
 
 }  // namespace
@@ -100,7 +99,8 @@ ncclResult_t ncclCommSplit(ncclComm_t parent, int color, int key, ncclComm_t* ma
   if (ncclResult_t result = before_nccl_call(call, planted); result != ncclSuccess) return fail_group(result);
   check_communicator(call, parent);
   if (ncclResult_t result = parent->check_usable(call); result != ncclSuccess) return fail_group(result);
-  if (color < 0 && color != NCCL_SPLIT_NOCOLOR) return refuse(ncclInvalidArgument, fmt::format("{}: color {}", call, color));
+  if (color < 0 && color != NCCL_SPLIT_NOCOLOR)
+    return refuse(ncclInvalidArgument, fmt::format("{}: color {}", call, color));
   uint64_t round = parent->num_notes++;
   // What it says is there as soon as the others have read what it said before the last time.
   while (!parent->place->tell(parent->rank, round, {static_cast<uint64_t>(color), static_cast<uint64_t>(key)})) {
