@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
+#include <sstream>
 #include <thread>
 
 #include "compiler/core/check.h"
@@ -30,6 +32,29 @@ void require_memory(const Plan& plan) {
 
 RendezvousOptions meeting_options(int64_t world_size, int openmp_threads, std::chrono::milliseconds timeout) {
   return {world_size * openmp_threads <= static_cast<int64_t>(std::thread::hardware_concurrency()), timeout};
+}
+
+struct RankFinding {
+  NonFinite at;
+  int64_t rank = 0;
+  auto operator<=>(const RankFinding&) const = default;
+};
+constexpr RankFinding kLatestFinding = {{std::numeric_limits<int>::max(), 0}, 0};
+
+std::string text_of(const RankFinding& finding) {
+  return fmt::format("{} {} {}", finding.at.step, finding.at.tensor, finding.rank);
+}
+
+// Of the texts of all processes; "" is of one that has found nothing.
+std::optional<RankFinding> earliest(const std::vector<std::string>& texts) {
+  std::optional<RankFinding> first;
+  for (const std::string& text : texts) {
+    RankFinding finding;
+    std::istringstream numbers(text);
+    if (!(numbers >> finding.at.step >> finding.at.tensor >> finding.rank)) continue;
+    first = std::min(first.value_or(kLatestFinding), finding);
+  }
+  return first;
 }
 
 std::vector<int64_t> hosted_ranks(const Plan& plan, const TrainerOptions& options) {
@@ -123,6 +148,11 @@ void Trainer::release() {
 const Plan& Trainer::plan() const { return state_->plan; }
 uint64_t Trainer::step() const { return state_->step; }
 
+void Trainer::wait() {
+  state_->threads->run([this](int64_t thread) { state_->devices[static_cast<size_t>(thread)].backend->wait(); },
+                       [this](int64_t thread) { return where(thread); });
+}
+
 std::string Trainer::where(int64_t thread) const {
   const auto& executor = state_->executors[static_cast<size_t>(thread)];
   int position = executor ? executor->position() : -1;
@@ -171,18 +201,17 @@ void Trainer::throw_not_finite(int stopped_at) {
     auto t = static_cast<size_t>(thread);
     state.not_finite[t] = state.executors[t]->find_non_finite(state.context, stopped_at + 1);
   });
-  const std::vector<std::optional<NonFinite>>& found = state.not_finite;
-  size_t first = found.size();
-  for (size_t t = 0; t < found.size(); ++t) {
-    if (found[t] && (first == found.size() || *found[t] < *found[first])) first = t;
+  std::optional<RankFinding> first;
+  for (size_t t = 0; t < state.not_finite.size(); ++t) {
+    if (state.not_finite[t]) first = std::min(first.value_or(kLatestFinding), {*state.not_finite[t], state.ranks[t]});
   }
-  if (first < found.size()) {
-    const NonFinite& at = *found[first];
+  if (state.options.gather) first = earliest(state.options.gather(first ? text_of(*first) : ""));
+  if (first) {
+    const NonFinite& at = first->at;
     const std::string& tensor = state.plan.tensors[static_cast<size_t>(at.tensor)].name;
-    message += at.step < 0
-                   ? fmt::format("; \"{}\" was not finite before the step, on rank {}", tensor, state.ranks[first])
-                   : fmt::format("; the first node whose result is not finite is {}, tensor \"{}\", on rank {}",
-                                 describe_step(state.plan, at.step), tensor, state.ranks[first]);
+    message += at.step < 0 ? fmt::format("; \"{}\" was not finite before the step, on rank {}", tensor, first->rank)
+                           : fmt::format("; the first node whose result is not finite is {}, tensor \"{}\", on rank {}",
+                                         describe_step(state.plan, at.step), tensor, first->rank);
   }
   throw UserError({}, message);
 }

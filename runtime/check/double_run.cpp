@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "compiler/core/check.h"
-#include "runtime/initial_values.h"
 #include "compiler/lowering/region_copy.h"
+#include "runtime/initial_values.h"
 
 namespace tpc {
 namespace {

@@ -12,8 +12,8 @@ TrainerOptions observed(TrainerOptions options) {
 
 }  // namespace
 
-TrainedRun::TrainedRun(Plan plan, const Trainer::MakeBackend& make_backend, const TrainerOptions& options)
-    : trainer_(std::move(plan), make_backend, observed(options)) {}
+TrainedRun::TrainedRun(Plan plan, Trainer::MakeDevice make_device, TrainerOptions options)
+    : trainer_(std::move(plan), std::move(make_device), observed(std::move(options))) {}
 
 RankPart TrainedRun::part(int64_t rank, int tensor) const {
   LocalTensor local = trainer_.local(rank, tensor);

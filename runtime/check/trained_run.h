@@ -8,7 +8,7 @@ namespace tpc {
 
 class TrainedRun final : public ObservedRun {
  public:
-  TrainedRun(Plan plan, const Trainer::MakeBackend& make_backend, const TrainerOptions& options);
+  TrainedRun(Plan plan, Trainer::MakeDevice make_device, TrainerOptions options);
 
   const Plan& plan() const override { return trainer_.plan(); }
   RankPart part(int64_t rank, int tensor) const override;
