@@ -19,9 +19,12 @@ size_t local_bytes(const LocalTensor& tensor) {
 }
 
 bool is_finite(const LocalTensor& tensor) {
-  if (tensor.type.dtype != DType::kF32) return true;
-  const float* data = tensor.f32();
-  return std::all_of(data, data + tensor.region.num_elements(), [](float x) { return std::isfinite(x); });
+  auto all_finite = [&](const auto* data) {
+    return std::all_of(data, data + tensor.region.num_elements(),
+                       [](auto x) { return std::isfinite(static_cast<float>(x)); });
+  };
+  if (!is_float(tensor.type.dtype)) return true;
+  return tensor.type.dtype == DType::kBF16 ? all_finite(tensor.bf16()) : all_finite(tensor.f32());
 }
 
 ReduceOp reduce_op(const PlanStep& step) {
@@ -102,7 +105,7 @@ void RankExecutor::load(int tensor, const HostTensor& whole) {
   LocalTensor target = local(tensor);
   TPC_CHECK(whole.type == target.type, "\"{}\" is {}, given {}", plan_.tensors[static_cast<size_t>(tensor)].name,
             to_string(target.type), to_string(whole.type));
-  RegionCopy(whole_region(whole.type.shape), target.region).run(whole.data(), target.data);
+  RegionCopy(whole_region(whole.type.shape), target.region).run(whole.data(), target.data, byte_size(whole.type.dtype));
 }
 
 void RankExecutor::keep(int tensor) {
