@@ -56,7 +56,7 @@ std::string run_shard(const ShardCommand& command, const Tell& warn, const Tell&
   bool writes_file = !command.output_path.empty() && command.output_path != "-";
   if (writes_file) require_output_path(command.output_path, {command.model_path});
   DiagnosticSink sink;
-  Model model = load_model(command.model_path, ModelOverrides{command.dims}, sink);
+  Model model = load_model(command.model_path, ModelOverrides{command.dims, command.precision}, sink);
   CompileOptions options = compile_options(command, model, progress);
   if (command.compares) return comparison_text(model.graph, options);
   if (command.shows_front) return front_text(model.graph, options);

@@ -149,6 +149,8 @@ class PlanProof {
     std::vector<int> values;
     for (int operand : step.operands) values.push_back(known(operand).value);
     int value = numbers_.result(step.op, step.attributes, values);
+    bool rounds_sums = value == ValueNumbers::kUnknown;
+    if (rounds_sums) value = unrounded_result(step, values);
     if (value == ValueNumbers::kUnknown) fail("{}", unknown_text(step, values));
     // Asked of the model's own steps only: of others attributes and shapes may be anything.
     const OpMeaning meaning = *op_meaning(plan_, step);
@@ -158,6 +160,17 @@ class PlanProof {
     for (size_t r = 0; r < step.results.size(); ++r) {
       int number = value + static_cast<int>(r);
       int result = step.results[r];
+      bool is_rounded = rounds_sums && std::find(meaning.sums.begin(), meaning.sums.end(), r) != meaning.sums.end();
+      if (is_rounded) {
+        AxisSet parts = passed.sums | ranges.summed[r];
+        if (parts != 0) {
+          fail("rounds \"{}\" to {}, of which each rank of {} has its own part of a sum", tensor(result).name,
+               to_string(tensor(result).type.dtype), axes_text(parts));
+        }
+        number = rounded(number, tensor(result).type.dtype);
+        // Nothing of the model is made of it.
+        if (number == ValueNumbers::kUnknown) continue;
+      }
       if (numbers_.type(number) != tensor(result).type) {
         fail("makes \"{}\" as {}, the model's is {}", tensor(result).name, to_string(tensor(result).type),
              to_string(numbers_.type(number)));
@@ -172,6 +185,20 @@ class PlanProof {
       check_name(result);
       check_claim(result);
     }
+  }
+
+  /// The model makes a sum in f32 and casts it, the step does both: the value of the model's step that this one is but
+  /// for the rounding.
+  int unrounded_result(const PlanStep& step, const std::vector<int>& values) const {
+    if (step.attributes.has("sums")) return ValueNumbers::kUnknown;
+    Attributes unrounded = step.attributes;
+    unrounded.set("sums", std::string(to_string(DType::kF32)));
+    return numbers_.result(step.op, unrounded, values);
+  }
+
+  /// The model's cast of a value.
+  int rounded(int value, DType to) const {
+    return numbers_.result(OpKind::kCast, {{"to", std::string(to_string(to))}}, {value});
   }
 
   /// What of the operands' sums passes through an op. Axis by axis, for sums over two axes may meet in one product:
