@@ -25,10 +25,11 @@ std::string summary(const Plan& plan, const std::string& path) {
   Report report = make_report(plan);
   std::string where = report.world_size == 1 ? std::string("one rank") : user_mesh(plan.mesh);
   return fmt::format(
-      "{}: {} on {}, {} steps, of them {} collective{}; the fullest rank receives {} a step, each needs {}\n"
+      "{}: {} on {}, {} steps, of them {} collective{}; the fullest rank receives {} a step, each needs {}\n{}"
       "run it: tprun {}\n",
       path, plan.model_name, where, plan.steps.size(), report.step.collectives, report.step.collectives == 1 ? "" : "s",
-      bytes_text(report.step.received_bytes), bytes_text(plan.arena_bytes), path);
+      bytes_text(report.step.received_bytes), bytes_text(plan.arena_bytes),
+      report.precision.is_mixed() ? precision_text(report.precision) + "\n" : "", path);
 }
 
 CompileOptions compile_options(const ShardCommand& command, const Model& model, const Tell& progress) {
