@@ -268,19 +268,28 @@ HostTensor Trainer::get_tensor(const std::string& name) const {
     HostTensor held = part(rank, name);
     RegionCopy copy(executor_of(rank).local(index).region, whole_region(tensor.type.shape));
     if (!tensor.sharding.has_partial()) {
-      copy.run(held.data(), whole.data());
+      copy.run(held.data(), whole.data(), byte_size(tensor.type.dtype));
       continue;
     }
     bool is_max = std::any_of(tensor.sharding.placements.begin(), tensor.sharding.placements.end(),
                               [](const Placement& p) { return p.is_partial() && p.reduce == ReduceOp::kMax; });
-    copy.for_each_run([&](int64_t source, int64_t destination, int64_t length) {
-      for (int64_t i = 0; i < length; ++i) {
-        auto at = static_cast<size_t>(destination + i);
-        float value = held.f32[static_cast<size_t>(source + i)];
-        whole.f32[at] = !is_filled[at] ? value : is_max ? std::max(whole.f32[at], value) : whole.f32[at] + value;
-        is_filled[at] = 1;
-      }
-    });
+    auto take = [&](const auto& elements, auto& all) {
+      using Element = std::remove_cvref_t<decltype(all[0])>;
+      copy.for_each_run([&](int64_t source, int64_t destination, int64_t length) {
+        for (int64_t i = 0; i < length; ++i) {
+          auto at = static_cast<size_t>(destination + i);
+          auto value = static_cast<float>(elements[static_cast<size_t>(source + i)]);
+          auto before = static_cast<float>(all[at]);
+          all[at] = static_cast<Element>(!is_filled[at] ? value : is_max ? std::max(before, value) : before + value);
+          is_filled[at] = 1;
+        }
+      });
+    };
+    if (tensor.type.dtype == DType::kBF16) {
+      take(held.bf16, whole.bf16);
+    } else {
+      take(held.f32, whole.f32);
+    }
   }
   return whole;
 }

@@ -12,7 +12,7 @@ class TrainedRun final : public ObservedRun {
 
   const Plan& plan() const override { return trainer_.plan(); }
   RankPart part(int64_t rank, int tensor) const override;
-  double epsilon() const override;
+  double epsilon(DType dtype) const override;
   void run_step(const Batch& batch, const StepObserver& after) override;
 
  private:

@@ -3,8 +3,10 @@
 #include <doctest/doctest.h>
 #include <omp.h>
 
+#include <algorithm>
 #include <set>
 
+#include "compiler/core/bfloat16.h"
 #include "compiler/core/check.h"
 #include "tests/support/kernel_cases.h"
 #include "tests/unit/runtime/cpu/kernel_run.h"
@@ -40,8 +42,9 @@ TEST_CASE("every op with a reference has a cpu kernel and a case here") {
 TEST_CASE("cpu kernels compute what the references do, on any rank") {
   const ThreadCount one(1);
   for (const KernelCase& sample : kernel_cases()) {
-    for_each_share(sample,
-                   [](const RankStep& step) { CHECK_LT(difference(run_cpu(step), run_reference(step)), kTolerance); });
+    for_each_share(sample, [](const RankStep& step) {
+      CHECK_LT(difference(run_cpu(step), run_reference(step)), tolerance(step));
+    });
   }
 }
 
