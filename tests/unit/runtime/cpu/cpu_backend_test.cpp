@@ -17,6 +17,12 @@ namespace {
 /// Rounding of sums of some hundred floats, against sums in double.
 constexpr double kTolerance = 1e-5;
 
+/// A result in bf16 is rounded to it once.
+double tolerance(const RankStep& step) {
+  bool is_rounded = std::ranges::any_of(step.results, [](const Part& part) { return part.type.dtype == DType::kBF16; });
+  return is_rounded ? kTolerance + kBFloat16Epsilon / 2 : kTolerance;
+}
+
 class ThreadCount {
  public:
   explicit ThreadCount(int count) : before_(omp_get_max_threads()) { omp_set_num_threads(count); }
