@@ -15,6 +15,8 @@ int64_t byte_size(DType dtype) {
   TPC_UNREACHABLE("dtype {}", static_cast<int>(dtype));
 }
 
+bool is_float(DType dtype) { return dtype != DType::kI32; }
+
 std::string_view to_string(DType dtype) {
   switch (dtype) {
     case DType::kF32:
@@ -30,6 +32,7 @@ std::string_view to_string(DType dtype) {
 std::optional<DType> parse_dtype(std::string_view text) {
   if (text == "f32") return DType::kF32;
   if (text == "i32") return DType::kI32;
+  if (text == "bf16") return DType::kBF16;
   return std::nullopt;
 }
 

@@ -5,18 +5,20 @@
 #include <string>
 #include <vector>
 
+#include "compiler/core/bfloat16.h"
 #include "compiler/ir/attributes.h"
 #include "compiler/ops/op_def.h"
 
 namespace tpc {
 
-/// The part `region` of a tensor of global type `type`, dense and row-major at `data` (float or int32_t).
+/// The part `region` of a tensor of global type `type`, dense and row-major at `data` (float, int32_t or BFloat16).
 struct LocalTensor {
   TensorType type;
   Region region;
   void* data = nullptr;
 
   float* f32() const { return static_cast<float*>(data); }
+  BFloat16* bf16() const { return static_cast<BFloat16*>(data); }
   int32_t* i32() const { return static_cast<int32_t*>(data); }
 };
 

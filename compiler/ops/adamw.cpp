@@ -53,6 +53,7 @@ const OpDef kAdamWOp = {
     .cost = elementwise_cost<5>,
     .reference = reference,
     .inplace = {0, 2, 3},
+    .floats = {{FloatRole::kFull}, {FloatRole::kFull}},
 };
 
 }  // namespace tpc

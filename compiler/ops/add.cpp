@@ -49,6 +49,7 @@ const OpDef kAddOp = {
     .cost = cost,
     .reference = reference,
     .inplace = {0},
+    .accumulates = true,
 };
 
 }  // namespace tpc

@@ -9,6 +9,7 @@
 
 #include "compiler/core/check.h"
 #include "compiler/ops/op_def.h"
+#include "compiler/ops/type_checks.h"
 
 namespace tpc {
 namespace {
@@ -20,9 +21,9 @@ void check_attention(std::string_view op, const Attributes& attributes, const Te
     throw OpTypeError(fmt::format("{} {}, found q {}, k {}, v {}", op, what, to_string(q), to_string(k), to_string(v)));
   };
   for (const TensorType* type : {&q, &k, &v}) {
-    if (type->dtype != DType::kF32 || type->shape.size() != 4) fail("wants f32[batch, sequence, heads, head_dim]");
+    if (!is_float(type->dtype) || type->shape.size() != 4) fail("wants f32[batch, sequence, heads, head_dim]");
   }
-  if (k != v) fail("wants k and v of one type");
+  if (k != v || q.dtype != k.dtype) fail("wants k and v of one type");
   if (q.shape[0] != k.shape[0]) fail("wants one batch size for q and k");
   if (q.shape[3] != k.shape[3]) fail("wants one head size for q and k");
   if (q.shape[2] % k.shape[2] != 0) fail("wants whole groups of query heads for each key/value head");
@@ -170,7 +171,8 @@ std::vector<TensorType> infer_grad_types(const OpQuery& query) {
                                   to_string(q), to_string(lse), to_string(query.operands[0]),
                                   to_string(query.operands[4]), to_string(query.operands[5])));
   }
-  return {q, k, k};
+  TensorType key{sum_dtype(query.attributes, k.dtype), k.shape};
+  return {q, key, key};
 }
 
 ShardingRule grad_sharding_rule(const OpQuery& query) {
@@ -227,6 +229,7 @@ const OpDef kAttentionOp = {
     .cost = cost,
     .reference = reference,
     .heavy = true,
+    .floats = {{FloatRole::kData}, {FloatRole::kData, FloatRole::kFull}},
 };
 
 const OpDef kAttentionGradOp = {
@@ -244,6 +247,9 @@ const OpDef kAttentionGradOp = {
     .cost = grad_cost,
     .reference = grad_reference,
     .heavy = true,
+    .floats = {{FloatRole::kData, FloatRole::kData, FloatRole::kData, FloatRole::kData, FloatRole::kData,
+                FloatRole::kFull},
+               {FloatRole::kData, FloatRole::kSum}},
 };
 
 }  // namespace tpc

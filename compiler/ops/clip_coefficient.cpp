@@ -41,6 +41,7 @@ const OpDef kClipCoefficientOp = {
     .cost = elementwise_cost<4>,
     .reference = reference,
     .inplace = {0},
+    .floats = {{FloatRole::kFull}, {FloatRole::kFull}},
 };
 
 }  // namespace tpc

@@ -14,9 +14,9 @@ namespace {
 Einsum einsum_of(const Attributes& attributes) { return parse_einsum(attributes.get_string("einsum")); }
 
 std::vector<TensorType> infer_types(const OpQuery& query) {
-  require_f32(query.operands[0], "first operand");
-  require_f32(query.operands[1], "second operand");
-  TensorType y{DType::kF32,
+  require_float(query.operands[0], "first operand");
+  require_float_like(query.operands[1], query.operands[0], "second operand");
+  TensorType y{sum_dtype(query.attributes, query.operands[0].dtype),
                einsum_shape(einsum_of(query.attributes), query.operands[0].shape, query.operands[1].shape)};
   require_sizes(y.shape, "the contraction's result");
   return {y};
@@ -97,6 +97,7 @@ const OpDef kContractOp = {
     .cost = cost,
     .reference = reference,
     .heavy = true,
+    .floats = {{FloatRole::kData}, {FloatRole::kSum}},
 };
 
 }  // namespace tpc

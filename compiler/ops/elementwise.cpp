@@ -21,7 +21,7 @@ std::vector<TensorType> infer_broadcast(const OpQuery& query) {
   const TensorType& first = query.operands[0];
   for (size_t i = 0; i < query.operands.size(); ++i) {
     const Shape& shape = query.operands[i].shape;
-    require_f32(query.operands[i], operand_name(query, i));
+    require_float(query.operands[i], operand_name(query, i));
     if (shape.size() > first.shape.size()) {
       throw OpTypeError(fmt::format("{} has more dimensions than the first: {} and {}; put the larger one first",
                                     operand_name(query, i), to_string(shape), to_string(first.shape)));
@@ -33,6 +33,9 @@ std::vector<TensorType> infer_broadcast(const OpQuery& query) {
     Shape wanted(first.shape.end() - static_cast<std::ptrdiff_t>(shape.size()), first.shape.end());
     throw OpTypeError(fmt::format("{} {} does not match the last dimensions of {}: wanted {}", operand_name(query, i),
                                   to_string(shape), to_string(first.shape), to_string(wanted)));
+  }
+  for (size_t i = 1; i < query.operands.size(); ++i) {
+    require_dtype(query.operands[i], first.dtype, operand_name(query, i));
   }
   return {first};
 }

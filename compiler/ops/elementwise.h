@@ -12,7 +12,7 @@
 
 namespace tpc {
 
-/// Type of the first operand. Throws OpTypeError unless all operands are f32 and broadcast to it.
+/// Type of the first operand. Throws OpTypeError unless all operands are floats of one type and broadcast to it.
 std::vector<TensorType> infer_broadcast(const OpQuery& query);
 
 /// Factor letters of a tensor of `rank` dimensions: "abc" for 3. At most kMaxRank; never 'v' or 'z'.

@@ -14,9 +14,9 @@ std::vector<TensorType> infer_types(const OpQuery& query) {
   const TensorType& ids = query.operands[0];
   const TensorType& table = query.operands[1];
   require_dtype(ids, DType::kI32, "ids");
-  require_f32(table, "table");
+  require_float(table, "table");
   require_min_rank(table, 1, "table");
-  TensorType result{DType::kF32, ids.shape};
+  TensorType result{sum_dtype(query.attributes, table.dtype), ids.shape};
   result.shape.insert(result.shape.end(), table.shape.begin() + 1, table.shape.end());
   require_sizes(result.shape, "result");
   return {result};
@@ -62,7 +62,7 @@ std::vector<TensorType> infer_grad_types(const OpQuery& query) {
   const TensorType& dy = query.operands[1];
   int64_t rows = query.attributes.get_int("rows");
   require_dtype(ids, DType::kI32, "ids");
-  require_f32(dy, "gradient");
+  require_float(dy, "gradient");
   require_min_rank(dy, ids.shape.size(), "gradient");
   if (rows < 1) throw OpTypeError(fmt::format("\"rows\" must be at least 1, found {}", rows));
   if (!std::equal(ids.shape.begin(), ids.shape.end(), dy.shape.begin())) {
@@ -115,6 +115,7 @@ const OpDef kEmbeddingOp = {
     .sharding_rule = sharding_rule,
     .cost = cost,
     .reference = reference,
+    .floats = {{FloatRole::kData}, {FloatRole::kSum}},
 };
 
 const OpDef kEmbeddingGradOp = {
@@ -128,6 +129,7 @@ const OpDef kEmbeddingGradOp = {
     .sharding_rule = grad_sharding_rule,
     .cost = grad_cost,
     .reference = grad_reference,
+    .floats = {{FloatRole::kData}, {FloatRole::kFull}},
 };
 
 }  // namespace tpc

@@ -16,13 +16,13 @@ namespace {
 TensorType row_statistic_type(const TensorType& x) { return {DType::kF32, Shape(x.shape.begin(), x.shape.end() - 1)}; }
 
 void require_per_feature(const TensorType& vector, const TensorType& x, std::string_view what) {
-  require_f32(vector, what);
+  require_float(vector, what);
   require_shape(vector, {x.shape.back()}, what, "the last dimension of the input");
 }
 
 std::vector<TensorType> infer_types(const OpQuery& query) {
   const TensorType& x = query.operands[0];
-  require_f32(x, "input");
+  require_float(x, "input");
   require_min_rank(x, 1, "input");
   require_per_feature(query.operands[1], x, "gain");
   require_per_feature(query.operands[2], x, "bias");
@@ -70,16 +70,17 @@ void reference(const ReferenceArgs& args) {
 
 std::vector<TensorType> infer_grad_types(const OpQuery& query) {
   const TensorType& x = query.operands[1];
-  require_f32(x, "input");
+  require_float(x, "input");
   require_min_rank(x, 1, "input");
-  require_f32(query.operands[0], "gradient");
+  require_float_like(query.operands[0], x, "gradient");
   require_shape(query.operands[0], x.shape, "gradient", "input");
   require_f32(query.operands[2], "mean");
   require_shape(query.operands[2], row_statistic_type(x).shape, "mean", "the rows of the input");
   require_f32(query.operands[3], "rstd");
   require_shape(query.operands[3], row_statistic_type(x).shape, "rstd", "the rows of the input");
   require_per_feature(query.operands[4], x, "gain");
-  return {x, query.operands[4], query.operands[4]};
+  TensorType per_feature{DType::kF32, query.operands[4].shape};
+  return {x, per_feature, per_feature};
 }
 
 ShardingRule grad_sharding_rule(const OpQuery& query) {
@@ -135,6 +136,7 @@ const OpDef kLayerNormOp = {
     .sharding_rule = sharding_rule,
     .cost = elementwise_cost<8>,
     .reference = reference,
+    .floats = {{FloatRole::kData, FloatRole::kAny, FloatRole::kAny}, {FloatRole::kData, FloatRole::kFull}},
 };
 
 const OpDef kLayerNormGradOp = {
@@ -151,6 +153,8 @@ const OpDef kLayerNormGradOp = {
     .sharding_rule = grad_sharding_rule,
     .cost = elementwise_cost<14>,
     .reference = grad_reference,
+    .floats = {{FloatRole::kData, FloatRole::kData, FloatRole::kFull, FloatRole::kFull, FloatRole::kAny},
+               {FloatRole::kData, FloatRole::kFull}},
 };
 
 }  // namespace tpc

@@ -55,6 +55,7 @@ const OpDef kParameterOp = {
     .summary = "a weight, kept from step to step",
     .infer_types = infer_parameter,
     .cost = no_cost,
+    .floats = {{FloatRole::kFull}, {FloatRole::kFull}},
 };
 
 const OpDef kInputOp = {
@@ -63,6 +64,7 @@ const OpDef kInputOp = {
     .summary = "a tensor that every step is given",
     .infer_types = infer_input,
     .cost = no_cost,
+    .floats = {{FloatRole::kFull}, {FloatRole::kFull}},
 };
 
 const OpDef kStateOp = {
@@ -71,6 +73,7 @@ const OpDef kStateOp = {
     .summary = "an optimizer's tensor, kept from step to step; starts as zeros",
     .infer_types = infer_f32,
     .cost = no_cost,
+    .floats = {{FloatRole::kFull}, {FloatRole::kFull}},
 };
 
 const OpDef kFillOp = {
@@ -81,6 +84,7 @@ const OpDef kFillOp = {
     .sharding_rule = replicated_rule,
     .cost = elementwise_cost<0>,
     .reference = fill_reference,
+    .floats = {{FloatRole::kFull}, {FloatRole::kFull}},
 };
 
 }  // namespace tpc

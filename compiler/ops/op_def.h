@@ -61,6 +61,29 @@ struct ReferenceArgs {
 
 class GradBuilder;
 
+/// Element type of a float operand or result where a step computes in bf16.
+enum class FloatRole : uint8_t {
+  kAlike,  ///< one type for all operands and results with this role: f32 among statistics, else the compute type
+  kData,   ///< the compute type
+  kFull,   ///< f32: statistics, losses, gradients of parameters, all of the optimizer
+  kAny,    ///< of an operand: leaves and statistics as they are (a norm's gain in f32), else the compute type
+  kSum,    ///< of a result: a sum that ranks may have parts of. As the operands, or f32 with attribute `sums` = "f32"
+};
+
+/// Of the op's row: one an operand (result); the last one goes for all further ones, and kAlike where there is none.
+struct FloatRoles {
+  std::vector<FloatRole> operands = {};
+  std::vector<FloatRole> results = {};
+
+  FloatRole of_operand(size_t i) const { return at(operands, i); }
+  FloatRole of_result(size_t i) const { return at(results, i); }
+
+ private:
+  static FloatRole at(const std::vector<FloatRole>& roles, size_t i) {
+    return roles.empty() ? FloatRole::kAlike : roles[i < roles.size() ? i : roles.size() - 1];
+  }
+};
+
 struct OpDef {
   OpKind kind = OpKind::kAdd;
   /// snake_case; the spelling in printed graphs and plans.
@@ -84,6 +107,9 @@ struct OpDef {
   bool heavy = false;
   /// Result i may be written over operand inplace[i] when that dies here (-1: no).
   std::vector<int> inplace = {};
+  FloatRoles floats = {};
+  /// Adds sums up: what all operands have unrounded is added unrounded.
+  bool accumulates = false;
 };
 
 const OpDef& op_def(OpKind kind);

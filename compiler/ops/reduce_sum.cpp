@@ -33,21 +33,21 @@ Sequence select(const Sequence& all, const std::vector<int64_t>& dims) {
 std::vector<TensorType> infer_reduce_sum(const OpQuery& query) {
   const TensorType& x = query.operands[0];
   const std::vector<int64_t>& dims = query.attributes.get_ints("dims");
-  require_f32(x, "input");
+  require_float(x, "input");
   require_increasing_dims(dims, x.shape.size(), "dims");
-  return {TensorType{DType::kF32, select(x.shape, kept_dims(dims, x.shape.size()))}};
+  return {TensorType{sum_dtype(query.attributes, x.dtype), select(x.shape, kept_dims(dims, x.shape.size()))}};
 }
 
 std::vector<TensorType> infer_broadcast_to(const OpQuery& query) {
   const TensorType& x = query.operands[0];
   const Shape& shape = query.attributes.get_ints("shape");
   const std::vector<int64_t>& dims = query.attributes.get_ints("dims");
-  require_f32(x, "input");
+  require_float(x, "input");
   require_sizes(shape, "the broadcast's result");
   require_increasing_dims(dims, shape.size(), "dims");
   require_shape(x, select(shape, kept_dims(dims, shape.size())), "input",
                 fmt::format("the other dimensions of {}", to_string(shape)));
-  return {TensorType{DType::kF32, shape}};
+  return {TensorType{x.dtype, shape}};
 }
 
 void reduce_sum_gradient(GradBuilder& builder) {
@@ -120,6 +120,7 @@ const OpDef kReduceSumOp = {
     .sharding_rule = reduce_sum_rule,
     .cost = reduce_sum_cost,
     .reference = reduce_sum_reference,
+    .floats = {{FloatRole::kAny}, {FloatRole::kSum}},
 };
 
 const OpDef kBroadcastToOp = {

@@ -10,7 +10,7 @@ namespace {
 
 std::vector<TensorType> infer_types(const OpQuery& query) {
   const TensorType& x = query.operands[0];
-  if (x.dtype != DType::kF32 || x.shape.size() != 4) {
+  if (!is_float(x.dtype) || x.shape.size() != 4) {
     throw OpTypeError(fmt::format("rope wants f32[batch, sequence, heads, head_dim], found {}", to_string(x)));
   }
   int64_t rotary_dim = query.attributes.get_int("rotary_dim");

@@ -11,9 +11,10 @@ namespace {
 
 std::vector<TensorType> infer_types(const OpQuery& query) {
   TensorType type = query.operands[0];
-  require_f32(type, "input");
+  require_float(type, "input");
   require_min_rank(type, 1, "input");
   type.shape.pop_back();
+  type.dtype = DType::kF32;
   return {type};
 }
 
@@ -53,6 +54,7 @@ const OpDef kRowMaxOp = {
     .sharding_rule = sharding_rule,
     .cost = cost,
     .reference = reference,
+    .floats = {{FloatRole::kData}, {FloatRole::kFull}},
 };
 
 }  // namespace tpc

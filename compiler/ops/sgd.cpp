@@ -50,6 +50,7 @@ const OpDef kSgdOp = {
     .cost = elementwise_cost<3>,
     .reference = reference,
     .inplace = {0, 2},
+    .floats = {{FloatRole::kFull}, {FloatRole::kFull}},
 };
 
 }  // namespace tpc

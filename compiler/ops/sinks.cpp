@@ -45,6 +45,7 @@ const OpDef kOutputOp = {
     .infer_types = infer_output,
     .sharding_rule = output_rule,
     .cost = no_cost,
+    .floats = {{FloatRole::kFull}, {FloatRole::kFull}},
 };
 
 const OpDef kUpdateOp = {
@@ -57,6 +58,7 @@ const OpDef kUpdateOp = {
     .infer_types = infer_update,
     .sharding_rule = update_rule,
     .cost = update_cost,
+    .floats = {{FloatRole::kFull}, {FloatRole::kFull}},
 };
 
 }  // namespace tpc

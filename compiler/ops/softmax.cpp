@@ -9,14 +9,14 @@ namespace tpc {
 namespace {
 
 std::vector<TensorType> infer_softmax(const OpQuery& query) {
-  require_f32(query.operands[0], "input");
+  require_float(query.operands[0], "input");
   require_min_rank(query.operands[0], 1, "input");
   return {query.operands[0]};
 }
 
 std::vector<TensorType> infer_softmax_grad(const OpQuery& query) {
-  require_f32(query.operands[0], "dy");
-  require_f32(query.operands[1], "y");
+  require_float(query.operands[0], "dy");
+  require_float_like(query.operands[1], query.operands[0], "y");
   require_min_rank(query.operands[1], 1, "y");
   require_shape(query.operands[0], query.operands[1].shape, "dy", "the shape of y");
   return {query.operands[0]};

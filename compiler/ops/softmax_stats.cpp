@@ -11,7 +11,7 @@ namespace {
 // Checks logits[..., v], targets[...] and m[...]; returns the shape of the stats.
 Shape check_rows(const OpQuery& query) {
   const TensorType& logits = query.operands[0];
-  require_f32(logits, "logits");
+  require_float(logits, "logits");
   require_min_rank(logits, 1, "logits");
   Shape tokens(logits.shape.begin(), logits.shape.end() - 1);
   require_dtype(query.operands[1], DType::kI32, "targets");
@@ -48,7 +48,8 @@ ShardingRule stats_grad_rule(const OpQuery& query) {
   std::string tokens = dim_letters(query.operands[1].shape.size());
   ShardingRule rule =
       ShardingRule::einsum(tokens + "v," + tokens + "," + tokens + ",z" + tokens + "->" + tokens + "v", "z");
-  rule.linear_jointly({3});
+  // Rounded parts of a sum do not add up to the rounded sum.
+  if (query.results[0].dtype == query.operands[3].dtype) rule.linear_jointly({3});
   return rule;
 }
 
@@ -137,6 +138,7 @@ const OpDef kSoftmaxStatsOp = {
     .sharding_rule = stats_rule,
     .cost = stats_cost,
     .reference = stats_reference,
+    .floats = {{FloatRole::kData, FloatRole::kData, FloatRole::kFull}, {FloatRole::kFull}},
 };
 
 const OpDef kSoftmaxStatsGradOp = {
@@ -150,6 +152,7 @@ const OpDef kSoftmaxStatsGradOp = {
     .cost = stats_cost,
     .reference = stats_grad_reference,
     .inplace = {0},
+    .floats = {{FloatRole::kData, FloatRole::kData, FloatRole::kFull, FloatRole::kFull}, {FloatRole::kData}},
 };
 
 }  // namespace tpc

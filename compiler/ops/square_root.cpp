@@ -22,6 +22,7 @@ const OpDef kSquareRootOp = {
     .cost = elementwise_cost<1>,
     .reference = reference,
     .inplace = {0},
+    .floats = {{FloatRole::kFull}, {FloatRole::kFull}},
 };
 
 }  // namespace tpc

@@ -47,6 +47,7 @@ const OpDef kSumSquaresOp = {
     .sharding_rule = sharding_rule,
     .cost = cost,
     .reference = reference,
+    .floats = {{FloatRole::kFull}, {FloatRole::kFull}},
 };
 
 }  // namespace tpc

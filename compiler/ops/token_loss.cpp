@@ -109,6 +109,7 @@ const OpDef kTokenLossOp = {
     .sharding_rule = loss_rule,
     .cost = loss_cost,
     .reference = loss_reference,
+    .floats = {{FloatRole::kFull}, {FloatRole::kFull}},
 };
 
 const OpDef kTokenLossGradOp = {
@@ -122,6 +123,7 @@ const OpDef kTokenLossGradOp = {
     .cost = loss_cost,
     .reference = loss_grad_reference,
     .inplace = {0},
+    .floats = {{FloatRole::kFull}, {FloatRole::kFull}},
 };
 
 }  // namespace tpc

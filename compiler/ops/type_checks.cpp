@@ -15,6 +15,22 @@ void require_dtype(const TensorType& type, DType wanted, std::string_view what) 
 
 void require_f32(const TensorType& type, std::string_view what) { require_dtype(type, DType::kF32, what); }
 
+void require_float(const TensorType& type, std::string_view what) {
+  // Who writes a model knows f32 only.
+  if (!is_float(type.dtype)) require_f32(type, what);
+}
+
+void require_float_like(const TensorType& type, const TensorType& other, std::string_view what) {
+  require_float(type, what);
+  require_dtype(type, other.dtype, what);
+}
+
+DType sum_dtype(const Attributes& attributes, DType of_operands) {
+  if (!attributes.has("sums")) return of_operands;
+  require_choice(attributes.get_string("sums"), {"f32"}, "dtype of sums");
+  return DType::kF32;
+}
+
 void require_shape(const TensorType& type, const Shape& wanted, std::string_view what, std::string_view wanted_of) {
   if (type.shape == wanted) return;
   throw OpTypeError(

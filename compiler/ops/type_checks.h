@@ -22,6 +22,12 @@ inline constexpr int kAnyNumber = std::numeric_limits<int>::max();
 /// `what` names the tensor in the message: "input", "second input", "targets".
 void require_dtype(const TensorType& type, DType wanted, std::string_view what);
 void require_f32(const TensorType& type, std::string_view what);
+/// f32 or bf16.
+void require_float(const TensorType& type, std::string_view what);
+/// A float of the element type of `other`.
+void require_float_like(const TensorType& type, const TensorType& other, std::string_view what);
+/// Element type of results that are sums of the operands': theirs, or what attribute "sums" says.
+DType sum_dtype(const Attributes& attributes, DType of_operands);
 
 /// Type `type` has the shape of another one, `wanted_of` in the message: "targets [4, 8] must have the shape of ...".
 void require_shape(const TensorType& type, const Shape& wanted, std::string_view what, std::string_view wanted_of);

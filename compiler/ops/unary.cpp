@@ -30,8 +30,8 @@ std::vector<TensorType> infer_unary(const OpQuery& query) {
 
 std::vector<TensorType> infer_unary_grad(const OpQuery& query) {
   function_of(query.attributes);
-  require_f32(query.operands[0], "dy");
-  require_f32(query.operands[1], "x");
+  require_float(query.operands[0], "dy");
+  require_float_like(query.operands[1], query.operands[0], "x");
   require_shape(query.operands[0], query.operands[1].shape, "dy", "the shape of x");
   return {query.operands[0]};
 }

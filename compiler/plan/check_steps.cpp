@@ -193,7 +193,7 @@ Wrong wrong_move(const Plan& plan, const PlanStep& step) {
   if (is_reduction && step.attributes.get_string("op") != to_string(from.reduce)) {
     return fmt::format("{} reduces {} by \"{}\"", name, to_string(from), step.attributes.get_string("op"));
   }
-  if (is_reduction && type.dtype != DType::kF32) return fmt::format("{} reduces {}, not f32", name, to_string(type));
+  if (is_reduction && !is_float(type.dtype)) return fmt::format("{} reduces {}, not f32", name, to_string(type));
   return std::nullopt;
 }
 

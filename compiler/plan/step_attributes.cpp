@@ -43,18 +43,23 @@ std::vector<AttributeForm> forms_of(OpKind op) {
     case OpKind::kReduceScatter:
       return {{"axes", kInts}, {"op", kText}};
     case OpKind::kAttention:
-    case OpKind::kAttentionGrad:
       return {{"causal", kBool}, {"scale", kReal}};
+    case OpKind::kAttentionGrad:
+      return {{"causal", kBool}, {"scale", kReal}, {"sums", kText, false}};
     case OpKind::kBroadcastTo:
       return {{"shape", kInts}, {"dims", kInts}};
+    case OpKind::kCast:
+      return {{"to", kText}};
     case OpKind::kClipCoefficient:
       return {{"max_norm", kReal}};
     case OpKind::kConcat:
       return {{"dim", kInt}, {"stack", kBool}};
     case OpKind::kContract:
-      return {{"einsum", kText}};
+      return {{"einsum", kText}, {"sums", kText, false}};
     case OpKind::kDropout:
       return {{"rate", kReal}, {"stream", kText}};
+    case OpKind::kEmbedding:
+      return {{"sums", kText, false}};
     case OpKind::kEmbeddingGrad:
       return {{"rows", kInt}};
     case OpKind::kFill:
@@ -74,7 +79,7 @@ std::vector<AttributeForm> forms_of(OpKind op) {
     case OpKind::kPad:
       return {{"dim", kInt}, {"start", kInt}, {"size", kInt}, {"insert", kBool}};
     case OpKind::kReduceSum:
-      return {{"dims", kInts}};
+      return {{"dims", kInts}, {"sums", kText, false}};
     case OpKind::kReshape:
       return {{"shape", kInts}};
     case OpKind::kRope:
@@ -93,7 +98,6 @@ std::vector<AttributeForm> forms_of(OpKind op) {
       return {{"function", kText}};
     case OpKind::kAdd:
     case OpKind::kDivide:
-    case OpKind::kEmbedding:
     case OpKind::kLayerNormGrad:
     case OpKind::kMultiply:
     case OpKind::kRedistribute:

@@ -51,6 +51,13 @@ OpMeaning optimizer(const View& view) {
 }
 
 OpMeaning nonlinear(const View& view) { return elementwise(view, {}); }
+/// The bytes of other elements: nothing is written over.
+OpMeaning cast(const View& view) {
+  OpMeaning meaning = elementwise(view, {});
+  meaning.over = {};
+  return meaning;
+}
+
 OpMeaning linear_in_first(const View& view) { return elementwise(view, {{0}}); }
 OpMeaning linear_in_each(const View& view) { return elementwise(view, {{0}, {1}}); }
 OpMeaning linear_in_all(const View& view) { return elementwise(view, {all_of(view.num_operands())}); }
@@ -94,7 +101,7 @@ OpMeaning rms_norm_grad(const View& view) {
 OpMeaning embedding(const View& view) {
   std::string all = letters(view.result(0).size());
   std::string ids = all.substr(0, view.operand(0).size());
-  return {{ids, "v" + all.substr(ids.size())}, {all}, "", {{1}}, false, {}, false};
+  return {{ids, "v" + all.substr(ids.size())}, {all}, "", {{1}}, false, {}, false, {}, {0}};
 }
 
 OpMeaning embedding_grad(const View& view) {
@@ -112,6 +119,7 @@ OpMeaning contract(const View& view) {
   meaning.operands = {text.substr(0, comma), text.substr(comma + 1, arrow - comma - 1)};
   meaning.results = {text.substr(arrow + 2)};
   meaning.linear = {{0}, {1}};
+  meaning.sums = {0};
   return meaning;
 }
 
@@ -125,7 +133,7 @@ std::string without(const std::string& all, const std::vector<int64_t>& dims) {
 
 OpMeaning reduce_sum(const View& view) {
   std::string all = letters(view.operand(0).size());
-  return {{all}, {without(all, view.step.attributes.get_ints("dims"))}, "", {{0}}, false, {}, false};
+  return {{all}, {without(all, view.step.attributes.get_ints("dims"))}, "", {{0}}, false, {}, false, {}, {0}};
 }
 
 OpMeaning broadcast_to(const View& view) {
@@ -184,7 +192,9 @@ OpMeaning attention_grad(const View& view) {
           {{0}},
           false,
           head_groups(view, 1, 2),
-          false};
+          false,
+          {},
+          {1, 2}};
 }
 
 /// One side lacks dimension "dim" when its rank is one less; a range of it is no range of the other side's.
@@ -266,6 +276,8 @@ MeaningOf find_meaning(OpKind op) {
       return attention_grad;
     case OpKind::kBroadcastTo:
       return broadcast_to;
+    case OpKind::kCast:
+      return cast;
     case OpKind::kConcat:
       return concat;
     case OpKind::kContract:

@@ -34,6 +34,8 @@ struct OpMeaning {
   bool is_reshape = false;
   /// Per result the operand on whose bytes it may be written: the kernel reads what it replaces before it does.
   std::vector<size_t> over = {};
+  /// Results that are sums: with attribute "sums" they are made in f32, without it rounded to the operands' type.
+  std::vector<size_t> sums = {};
 };
 
 /// False for moves and updates, outputs and leaves, which are no formulas.

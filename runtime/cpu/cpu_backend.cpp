@@ -5,6 +5,7 @@
 
 #include "compiler/core/check.h"
 #include "runtime/cpu/kernel_table.h"
+#include "runtime/cpu/widened_kernel.h"
 #include "runtime/host_backend.h"
 
 namespace tpc {
@@ -27,6 +28,7 @@ constexpr KernelRow kKernels[] = {
     {OpKind::kAttention, prepare_attention},
     {OpKind::kAttentionGrad, prepare_attention_grad},
     {OpKind::kBroadcastTo, prepare_broadcast_to},
+    {OpKind::kCast, prepare_cast},
     {OpKind::kClipCoefficient, prepare_clip_coefficient},
     {OpKind::kConcat, prepare_concat},
     {OpKind::kContract, prepare_contract},
@@ -75,11 +77,16 @@ class CpuBackend final : public HostBackend {
     const auto* row = std::ranges::find(kKernels, step.op, &KernelRow::op);
     TPC_CHECK(row != std::end(kKernels), "the cpu backend has no kernel for \"{}\" (op {})", step.name,
               static_cast<int>(step.op));
-    return row->prepare != nullptr ? row->prepare(step) : row->prepare_with_scratch(step, scratch_);
+    auto prepare_f32 = [&](const LocalStep& f32_step) {
+      return row->prepare != nullptr ? row->prepare(f32_step) : row->prepare_with_scratch(f32_step, scratch_);
+    };
+    if (step.op == OpKind::kCast || !has_bf16(step)) return prepare_f32(step);
+    return widened_kernel(step, room_, prepare_f32);
   }
 
  private:
   std::shared_ptr<Scratch> scratch_ = std::make_shared<Scratch>();
+  std::shared_ptr<LastingFloats> room_ = std::make_shared<LastingFloats>();
 };
 
 }  // namespace

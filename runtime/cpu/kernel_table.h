@@ -18,6 +18,7 @@ std::unique_ptr<Kernel> prepare_add(const LocalStep& step);
 std::unique_ptr<Kernel> prepare_attention(const LocalStep& step, std::shared_ptr<Scratch> scratch);
 std::unique_ptr<Kernel> prepare_attention_grad(const LocalStep& step, std::shared_ptr<Scratch> scratch);
 std::unique_ptr<Kernel> prepare_broadcast_to(const LocalStep& step);
+std::unique_ptr<Kernel> prepare_cast(const LocalStep& step);
 std::unique_ptr<Kernel> prepare_clip_coefficient(const LocalStep& step);
 std::unique_ptr<Kernel> prepare_concat(const LocalStep& step);
 std::unique_ptr<Kernel> prepare_contract(const LocalStep& step, std::shared_ptr<Scratch> scratch);

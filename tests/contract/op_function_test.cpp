@@ -216,7 +216,8 @@ TEST_CASE("field functions see every attribute that is no size") {
         if (name == "momentum" && *number == 0) continue;
         other.set(name, *number + 0.25);
       } else if (const std::string* text = std::get_if<std::string>(&value)) {
-        if (name == "einsum") continue;
+        // The field has no element types.
+        if (name == "einsum" || name == "to" || name == "sums") continue;
         other.set(name, *text + " ");
       } else if (name == "causal" || name == "interleaved" || name == "inverse") {
         other.set(name, !std::get<bool>(value));

@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "compiler/core/bfloat16.h"
+
 namespace tpc::testing {
 namespace {
 
@@ -35,6 +39,9 @@ void add_elementwise(std::vector<KernelCase>& cases) {
     cases.push_back({op, {normal({64, 65}), positive({64, 65})}, {}});
     cases.push_back({op, {normal({6, 41}), with_zeros}, {}});
     cases.push_back({op, {normal({700, 9}), positive({})}, {}});
+  }
+  for (const char* to : {"f32", "bf16"}) {
+    cases.push_back({OpKind::kCast, {normal({37, 53})}, {{"to", std::string(to)}}});
   }
   cases.push_back({OpKind::kScale, {normal({13, 17})}, {{"factor", -0.75}}});
   for (const char* function : {"gelu", "gelu_tanh", "silu", "relu", "exp", "tanh", "sigmoid"}) {
@@ -220,6 +227,32 @@ void add_local_moves(std::vector<KernelCase>& cases) {
   }
 }
 
+GlobalTensor as_bf16(GlobalTensor tensor) {
+  tensor.type.dtype = DType::kBF16;
+  for (double& value : tensor.data) value = static_cast<double>(BFloat16(static_cast<float>(value)));
+  return tensor;
+}
+
+/// Every case again with the operands in bf16 that may be, and with sums in f32 where there are some.
+void add_bf16(std::vector<KernelCase>& cases) {
+  for (size_t i = 0, count = cases.size(); i < count; ++i) {
+    const FloatRoles& floats = op_def(cases[i].op).floats;
+    KernelCase made = cases[i];
+    bool any = false;
+    for (size_t operand = 0; operand < made.operands.size(); ++operand) {
+      GlobalTensor& tensor = made.operands[operand];
+      if (floats.of_operand(operand) == FloatRole::kFull || tensor.type.dtype == DType::kI32) continue;
+      tensor = as_bf16(std::move(tensor));
+      any = true;
+    }
+    if (!any) continue;
+    cases.push_back(made);
+    if (std::ranges::find(floats.results, FloatRole::kSum) == floats.results.end()) continue;
+    made.attributes.set("sums", std::string("f32"));
+    cases.push_back(std::move(made));
+  }
+}
+
 }  // namespace
 
 std::vector<TensorType> KernelCase::operand_types() const {
@@ -247,6 +280,7 @@ std::vector<KernelCase> kernel_cases() {
   add_losses(cases);
   add_optimizers(cases);
   add_local_moves(cases);
+  add_bf16(cases);
   return cases;
 }
 

@@ -20,7 +20,7 @@ struct KernelCase {
   std::string text() const;
 };
 
-/// At least one for every op that computes something on one rank.
+/// At least one for every op that computes something on one rank; those that may compute in bf16 do so, too.
 std::vector<KernelCase> kernel_cases();
 
 }  // namespace tpc::testing

@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <optional>
+#include <set>
+
 namespace tpc::testing {
 namespace {
 
@@ -23,6 +27,7 @@ void add_elementwise(std::vector<OpSample>& samples) {
     samples.push_back({op, {f32({5}), positive({})}, {}});
     samples.push_back({op, {f32({}), positive({})}, {}});
   }
+  for (const char* to : {"f32", "bf16"}) samples.push_back({OpKind::kCast, {f32({4, 5})}, {{"to", std::string(to)}}});
   samples.push_back({OpKind::kScale, {f32({3, 5})}, {{"factor", -0.75}}});
   for (const char* function : {"gelu", "gelu_tanh", "silu", "relu", "exp", "tanh", "sigmoid"}) {
     Attributes attributes{{"function", std::string(function)}};
@@ -168,6 +173,34 @@ void add_local_moves(std::vector<OpSample>& samples) {
   }
 }
 
+/// The sample's operands as the op's row has them where a step computes in bf16; nullopt when they are all f32 then.
+std::optional<OpSample> in_bf16(OpSample sample) {
+  const FloatRoles& floats = op_def(sample.op).floats;
+  bool any = false;
+  for (size_t i = 0; i < sample.operands.size(); ++i) {
+    SampleOperand& operand = sample.operands[i];
+    if (floats.of_operand(i) == FloatRole::kFull || operand.values == SampleOperand::Values::kIntegers) continue;
+    operand.dtype = DType::kBF16;
+    any = true;
+  }
+  if (!any) return std::nullopt;
+  return sample;
+}
+
+void add_bf16(std::vector<OpSample>& samples) {
+  std::set<OpKind> known;
+  for (size_t i = 0, count = samples.size(); i < count; ++i) {
+    if (!known.insert(samples[i].op).second) continue;
+    std::optional<OpSample> sample = in_bf16(samples[i]);
+    if (!sample) continue;
+    samples.push_back(*sample);
+    const std::vector<FloatRole>& results = op_def(sample->op).floats.results;
+    if (std::find(results.begin(), results.end(), FloatRole::kSum) == results.end()) continue;
+    sample->attributes.set("sums", std::string("f32"));
+    samples.push_back(*sample);
+  }
+}
+
 std::vector<OpSample> make_samples() {
   std::vector<OpSample> samples;
   add_elementwise(samples);
@@ -179,6 +212,7 @@ std::vector<OpSample> make_samples() {
   add_losses(samples);
   add_optimizers(samples);
   add_local_moves(samples);
+  add_bf16(samples);
   return samples;
 }
 

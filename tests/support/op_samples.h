@@ -17,8 +17,9 @@ struct SampleOperand {
   Values values = Values::kNormal;
   int64_t low = 0;  ///< of integers
   int64_t high = 0;
+  DType dtype = DType::kF32;  ///< of what is no integer
 
-  TensorType type() const { return {values == Values::kIntegers ? DType::kI32 : DType::kF32, shape}; }
+  TensorType type() const { return {values == Values::kIntegers ? DType::kI32 : dtype, shape}; }
 };
 
 struct OpSample {
@@ -35,6 +36,7 @@ struct OpSample {
   std::string text() const;
 };
 
+/// With one of every op that may compute in bf16, and one with its sums in f32 where it has some.
 std::span<const OpSample> op_samples();
 
 /// Step that samples run in: not the first, so that ops that count steps show it.

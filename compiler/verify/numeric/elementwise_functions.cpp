@@ -65,6 +65,11 @@ void divide_function(const OpCall& call) {
   map_two(call, [](Element a, Element b) { return multiply(a, inverse(b)); });
 }
 
+/// The field has one precision: whether rounding may come before a sum is find_step_flaw's to say.
+void cast_function(const OpCall& call) {
+  map_one(call, [](Element x) { return x; });
+}
+
 void scale_function(const OpCall& call) {
   map_one(call, [factor = attribute(call, "factor")](Element x) { return multiply(factor, x); });
 }

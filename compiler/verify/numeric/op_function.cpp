@@ -14,6 +14,8 @@ OpFunction op_function(OpKind op) {
       return attention_grad_function;
     case OpKind::kBroadcastTo:
       return broadcast_to_function;
+    case OpKind::kCast:
+      return cast_function;
     case OpKind::kClipCoefficient:
       return clip_coefficient_function;
     case OpKind::kConcat:

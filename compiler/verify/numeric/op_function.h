@@ -50,6 +50,7 @@ void add_function(const OpCall& call);
 void subtract_function(const OpCall& call);
 void multiply_function(const OpCall& call);
 void divide_function(const OpCall& call);
+void cast_function(const OpCall& call);
 void scale_function(const OpCall& call);
 void unary_function(const OpCall& call);
 void unary_grad_function(const OpCall& call);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "compiler/core/bfloat16.h"
 #include "runtime/cpu/cpu_backend.h"
 
 namespace tpc::testing {
@@ -14,18 +15,26 @@ namespace {
 class GuardedBuffer {
  public:
   explicit GuardedBuffer(const Part& part)
-      : type_(part.type), words_(static_cast<size_t>(part.region.num_elements()) + 2 * kGuard, kPattern) {}
+      : type_(part.type),
+        size_(static_cast<size_t>(part.region.num_elements())),
+        bytes_(size_ * element_size() + 2 * kGuard, kPattern) {}
 
-  void* data() { return words_.data() + kGuard; }
-  size_t size() const { return words_.size() - 2 * kGuard; }
+  void* data() { return bytes_.data() + kGuard; }
+  const TensorType& type() const { return type_; }
+  size_t size() const { return size_; }
 
   void set(const std::vector<double>& values) {
     for (size_t i = 0; i < size(); ++i) {
-      if (type_.dtype == DType::kF32) {
-        const float value = static_cast<float>(values[i]);
-        std::memcpy(&words_[kGuard + i], &value, sizeof value);
-      } else {
-        words_[kGuard + i] = static_cast<uint32_t>(static_cast<int32_t>(values[i]));
+      switch (type_.dtype) {
+        case DType::kF32:
+          put(i, static_cast<float>(values[i]));
+          break;
+        case DType::kBF16:
+          put(i, BFloat16(static_cast<float>(values[i])));
+          break;
+        case DType::kI32:
+          put(i, static_cast<int32_t>(values[i]));
+          break;
       }
     }
   }
@@ -33,25 +42,37 @@ class GuardedBuffer {
   std::vector<double> floats() const {
     std::vector<double> values(size());
     for (size_t i = 0; i < size(); ++i) {
-      float value = 0;
-      std::memcpy(&value, &words_[kGuard + i], sizeof value);
-      values[i] = static_cast<double>(value);
+      bool is_half = type_.dtype == DType::kBF16;
+      values[i] = is_half ? static_cast<double>(at<BFloat16>(i)) : static_cast<double>(at<float>(i));
     }
     return values;
   }
 
   bool is_intact() const {
-    auto is_pattern = [](uint32_t word) { return word == kPattern; };
-    return std::all_of(words_.begin(), words_.begin() + kGuard, is_pattern) &&
-           std::all_of(words_.end() - kGuard, words_.end(), is_pattern);
+    auto is_pattern = [](uint8_t byte) { return byte == kPattern; };
+    return std::all_of(bytes_.begin(), bytes_.begin() + kGuard, is_pattern) &&
+           std::all_of(bytes_.end() - kGuard, bytes_.end(), is_pattern);
   }
 
  private:
-  static constexpr size_t kGuard = 32;
-  static constexpr uint32_t kPattern = 0x7fc0beef;  // a NaN
+  static constexpr size_t kGuard = 128;
+  static constexpr uint8_t kPattern = 0xff;  // a NaN of any float
+
+  size_t element_size() const { return static_cast<size_t>(byte_size(type_.dtype)); }
+  template <class Element>
+  void put(size_t i, Element value) {
+    std::memcpy(&bytes_[kGuard + i * sizeof value], &value, sizeof value);
+  }
+  template <class Element>
+  Element at(size_t i) const {
+    Element value{};
+    std::memcpy(&value, &bytes_[kGuard + i * sizeof value], sizeof value);
+    return value;
+  }
 
   TensorType type_;
-  std::vector<uint32_t> words_;
+  size_t size_;
+  std::vector<uint8_t> bytes_;
 };
 
 }  // namespace
@@ -69,7 +90,9 @@ std::vector<std::vector<double>> run_cpu(const RankStep& step, Buffers buffers) 
     if (buffers == Buffers::kSeparate || i >= inplace.size() || inplace[i] < 0) continue;
     const size_t operand = static_cast<size_t>(inplace[i]);
     // The same elements: a reshaped region is another one.
-    if (operands[operand].size() == results[i].size()) result_buffers.back() = &operands[operand];
+    bool is_same =
+        operands[operand].size() == results[i].size() && operands[operand].type().dtype == results[i].type().dtype;
+    if (is_same) result_buffers.back() = &operands[operand];
   }
 
   LocalStep local{.op = step.op,
