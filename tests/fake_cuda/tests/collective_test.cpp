@@ -10,9 +10,7 @@ namespace fake_cuda::testing {
 namespace {
 
 // Every rank's digit stands elsewhere, so that a sum shows who is in it.
-float value(int rank, size_t index) {
-  return static_cast<float>(1 << (4 * rank)) + static_cast<float>(index % 7) / 8;
-}
+float value(int rank, size_t index) { return static_cast<float>(1 << (4 * rank)) + static_cast<float>(index % 7) / 8; }
 
 std::vector<float> values(int rank, size_t count) {
   std::vector<float> made(count);
@@ -46,7 +44,8 @@ void check_collectives(int num_ranks, const ncclUniqueId& id, int rank, size_t c
     MUST(ncclAllGather(part, all.data(), count, ncclFloat32, world, stream));
     std::vector<float> got = all.read(stream);
     for (int other = 0; other < num_ranks; ++other) {
-      for (size_t i = 0; i < count; ++i) expect(got[static_cast<size_t>(other) * count + i] == value(other, i), "gather");
+      for (size_t i = 0; i < count; ++i)
+        expect(got[static_cast<size_t>(other) * count + i] == value(other, i), "gather");
     }
     MUST(ncclReduceScatter(all.data(), part, count, ncclFloat32, ncclAvg, world, stream));
     got = all.read(stream);
@@ -115,7 +114,8 @@ void check_split(int num_ranks, const ncclUniqueId& id, int rank) {
     for (int other = num_ranks - 2; other >= 0; --other) {
       if (other % 2 == rank % 2) members.push_back(other);
     }
-    expect(size == static_cast<int>(members.size()) && members[static_cast<size_t>(place)] == rank, "rank in the split");
+    expect(size == static_cast<int>(members.size()) && members[static_cast<size_t>(place)] == rank,
+           "rank in the split");
     for (size_t i = 0; i < members.size(); ++i) expect(got[i] == value(members[i], 0), "gather in the split");
     MUST(ncclCommDestroy(half));
   }
@@ -135,9 +135,7 @@ void check_bf16(int num_ranks, const ncclUniqueId& id, int rank) {
   expect(__bfloat162float(got) == 260.0F, "a sum in f32, rounded once");
 }
 
-void well(const std::vector<Ended>& ended) {
-  CHECK_MESSAGE(all_well(ended), all_said(ended));
-}
+void well(const std::vector<Ended>& ended) { CHECK_MESSAGE(all_well(ended), all_said(ended)); }
 
 }  // namespace
 
@@ -148,9 +146,8 @@ TEST_CASE("collectives are right between threads and between processes") {
       for (size_t count : {size_t{1}, size_t{33}, size_t{70'000}}) {
         CAPTURE(num_ranks);
         CAPTURE(count);
-        well(run_ranks(kind, num_ranks, {}, [&](int rank, const ncclUniqueId& id) {
-          check_collectives(num_ranks, id, rank, count);
-        }));
+        well(run_ranks(kind, num_ranks, {},
+                       [&](int rank, const ncclUniqueId& id) { check_collectives(num_ranks, id, rank, count); }));
       }
     }
   }

@@ -71,27 +71,28 @@ std::vector<Ended> sum_with(const std::vector<std::string>& settings, RanksAre k
 
 TEST_CASE("a planted failure of a call is that rank's; the others hear of its end") {
   for (RanksAre kind : {RanksAre::kThreads, RanksAre::kProcesses}) {
-    std::vector<Ended> ended = sum_with({"FAKE_CUDA_FAIL=ncclAllReduce:rank1:call7:ncclSystemError"}, kind,
-                                        [](int rank, ncclResult_t error) {
-                                          expect(error == (rank == 1 ? ncclSystemError : ncclRemoteError), "the error");
-                                        });
+    std::vector<Ended> ended =
+        sum_with({"FAKE_CUDA_FAIL=ncclAllReduce:rank1:call7:ncclSystemError"}, kind, [](int rank, ncclResult_t error) {
+          expect(error == (rank == 1 ? ncclSystemError : ncclRemoteError), "the error");
+        });
     CHECK_MESSAGE(all_well(ended), all_said(ended));
     CHECK(contains(ended, "rank 1 of the communicator has ended"));
   }
 }
 
 TEST_CASE("an asynchronous error is seen by who asks") {
-  std::vector<Ended> ended = sum_with(
-      {"FAKE_CUDA_FAIL=ncclAllReduce:rank2:call7:async=ncclInternalError"}, RanksAre::kProcesses,
-      [](int rank, ncclResult_t error) { expect(error == (rank == 2 ? ncclInternalError : ncclRemoteError), "the error"); });
+  std::vector<Ended> ended = sum_with({"FAKE_CUDA_FAIL=ncclAllReduce:rank2:call7:async=ncclInternalError"},
+                                      RanksAre::kProcesses, [](int rank, ncclResult_t error) {
+                                        expect(error == (rank == 2 ? ncclInternalError : ncclRemoteError), "the error");
+                                      });
   CHECK_MESSAGE(all_well(ended), all_said(ended));
 }
 
 TEST_CASE("a rank whose work never begins keeps the others waiting until their deadline") {
-  std::vector<Ended> ended =
-      sum_with({"FAKE_CUDA_FAIL=ncclAllReduce:rank0:call7:stall", "FAKE_NCCL_REMOTE_ERROR=never"}, RanksAre::kProcesses,
-               [](int /*rank*/, ncclResult_t error) { expect(error == ncclInProgress, "nothing but the deadline"); },
-               std::chrono::seconds(2));
+  std::vector<Ended> ended = sum_with(
+      {"FAKE_CUDA_FAIL=ncclAllReduce:rank0:call7:stall", "FAKE_NCCL_REMOTE_ERROR=never"}, RanksAre::kProcesses,
+      [](int /*rank*/, ncclResult_t error) { expect(error == ncclInProgress, "nothing but the deadline"); },
+      std::chrono::seconds(2));
   CHECK_MESSAGE(all_well(ended), all_said(ended));
 }
 
@@ -115,8 +116,9 @@ TEST_CASE("a wait that has no end names the heads of all streams and who is miss
       });
   CHECK(ended[0].signal == SIGABRT);
   CHECK(contains(ended, "cudaStreamSynchronize on device 0 (rank 0) waits for ever, nothing has moved for 1 s"));
-  CHECK(contains(ended, "stream 1: ncclAllReduce of 1 f32 (sum) on communicator 1 (waits for ranks 1 (its process has "
-                        "ended)), then 0 more"));
+  CHECK(contains(ended,
+                 "stream 1: ncclAllReduce of 1 f32 (sum) on communicator 1 (waits for ranks 1 (its process has "
+                 "ended)), then 0 more"));
 }
 
 TEST_CASE("ranks that call different collectives all say so") {
@@ -148,7 +150,8 @@ TEST_CASE("ranks that call different collectives all say so") {
        }},
       {"rank 0 sends 2 f32 to rank 1, which receives 1 f32",
        [](int rank, float* x, ncclComm_t world, cudaStream_t stream) {
-         return rank == 0 ? ncclSend(x, 2, ncclFloat32, 1, world, stream) : ncclRecv(x, 1, ncclFloat32, 0, world, stream);
+         return rank == 0 ? ncclSend(x, 2, ncclFloat32, 1, world, stream)
+                          : ncclRecv(x, 1, ncclFloat32, 0, world, stream);
        }},
   };
   for (RanksAre kind : {RanksAre::kThreads, RanksAre::kProcesses}) {
@@ -205,8 +208,8 @@ TEST_CASE("a communicator is refused where ranks or devices are given twice") {
   std::vector<Ended> sizes = run_ranks(RanksAre::kProcesses, 2, {"FAKE_CUDA_STUCK=1"},
                                        [&](int rank, const ncclUniqueId& id) { make(2 + rank, rank, rank)(id); });
   CHECK(contains(sizes, "ranks, another says"));
-  std::vector<Ended> same_device = run_ranks(RanksAre::kProcesses, 2, {},
-                                             [&](int rank, const ncclUniqueId& id) { make(2, rank, 0)(id); });
+  std::vector<Ended> same_device =
+      run_ranks(RanksAre::kProcesses, 2, {}, [&](int rank, const ncclUniqueId& id) { make(2, rank, 0)(id); });
   CHECK(contains(same_device, "Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 0 of"));
 }
 

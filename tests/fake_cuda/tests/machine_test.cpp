@@ -105,8 +105,8 @@ TEST_CASE("planted failures: the third call, and a device that is lost") {
 }
 
 TEST_CASE("settings that are none end the process") {
-  for (std::string setting : {"FAKE_CUDA_DRIVER=some", "FAKE_CUDA_DEVICES=many", "FAKE_CUDA_FAIL=cudaMalloc:soon:and:so:on",
-                              "FAKE_CUDA_FAIL=cudaMalloc:cudaErrorNone"}) {
+  for (std::string setting : {"FAKE_CUDA_DRIVER=some", "FAKE_CUDA_DEVICES=many",
+                              "FAKE_CUDA_FAIL=cudaMalloc:soon:and:so:on", "FAKE_CUDA_FAIL=cudaMalloc:cudaErrorNone"}) {
     Ended ended = in_child({setting}, [] {
       void* pointer = nullptr;
       static_cast<void>(cudaMalloc(&pointer, 4));

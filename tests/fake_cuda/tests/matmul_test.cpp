@@ -83,7 +83,8 @@ void check_near(const std::vector<double>& got, const std::vector<double>& wante
 void check_problem(cublasLtHandle_t handle, const Problem& p) {
   Stream stream;
   auto size = [&](int64_t rows, int64_t cols) { return static_cast<size_t>(rows * cols * p.batch); };
-  Operand a(p.type, size(p.m, p.k), 1, stream), b(p.type, size(p.k, p.n), 2, stream), d(p.result, size(p.m, p.n), 3, stream);
+  Operand a(p.type, size(p.m, p.k), 1, stream), b(p.type, size(p.k, p.n), 2, stream),
+      d(p.result, size(p.m, p.n), 3, stream);
   int64_t aux_ld = (p.n + 7) / 8 * 8;
   Operand bias(p.result, static_cast<size_t>(p.epilogue == CUBLASLT_EPILOGUE_BGRADB ? p.m : p.n), 4, stream);
   Operand aux(p.result, static_cast<size_t>(aux_ld * p.m), 5, stream);
@@ -158,7 +159,8 @@ TEST_CASE("products are right: types, transposes, epilogues, batches, beta") {
   cublasLtHandle_t handle = nullptr;
   MUST(cublasLtCreate(&handle));
   int number = 0;
-  for (auto [type, result] : {std::pair{CUDA_R_32F, CUDA_R_32F}, {CUDA_R_16BF, CUDA_R_16BF}, {CUDA_R_16BF, CUDA_R_32F}}) {
+  for (auto [type, result] :
+       {std::pair{CUDA_R_32F, CUDA_R_32F}, {CUDA_R_16BF, CUDA_R_16BF}, {CUDA_R_16BF, CUDA_R_32F}}) {
     for (cublasLtEpilogue_t epilogue :
          {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_RELU, CUBLASLT_EPILOGUE_BIAS, CUBLASLT_EPILOGUE_RELU_BIAS,
           CUBLASLT_EPILOGUE_GELU, CUBLASLT_EPILOGUE_GELU_BIAS, CUBLASLT_EPILOGUE_GELU_AUX,

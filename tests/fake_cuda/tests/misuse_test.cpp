@@ -58,8 +58,7 @@ const std::vector<Misuse>& misuses() {
        }},
       {"cudaFree of byte 4 of allocation 1 of device 0 (8 bytes, cudaMalloc), which is not what was allocated",
        [] { static_cast<void>(cudaFree(device_floats(2) + 1)); }},
-      {"cudaFree of byte 0 of pinned allocation 1 (4 bytes)",
-       [] { static_cast<void>(cudaFree(pinned_floats(1))); }},
+      {"cudaFree of byte 0 of pinned allocation 1 (4 bytes)", [] { static_cast<void>(cudaFree(pinned_floats(1))); }},
       {"cudaFreeHost of pageable host memory",
        [] {
          float value = 0;
@@ -74,7 +73,8 @@ const std::vector<Misuse>& misuses() {
          MUST(add_scaled(data, device_floats(1), 1, 1, stream));
          MUST(cudaStreamSynchronize(stream));
        }},
-      {"cudaMemcpyAsync: the source is byte 0 of allocation 1 of device 0 (8 bytes, cudaMalloc), and 12 bytes from there "
+      {"cudaMemcpyAsync: the source is byte 0 of allocation 1 of device 0 (8 bytes, cudaMalloc), and 12 bytes from "
+       "there "
        "do not lie in one allocation of device 0",
        [] {
          Stream stream;
@@ -187,7 +187,8 @@ TEST_CASE("a kernel that writes beside its buffer is found") {
     MUST(cudaFree(data));
   });
   CHECK((ended.signal == SIGABRT || ended.exit_code != 0));
-  bool by_release = ended.said.find("work wrote byte 12 of allocation 1 of device 0, which has 12 bytes") != std::string::npos;
+  bool by_release =
+      ended.said.find("work wrote byte 12 of allocation 1 of device 0, which has 12 bytes") != std::string::npos;
   bool by_sanitizer = ended.said.find("AddressSanitizer: use-after-poison") != std::string::npos;
   CHECK_MESSAGE((by_release || by_sanitizer), ended.said);
 }
