@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <thread>
 
 #include "tests/fake_cuda/call.h"
 #include "tests/fake_cuda/communicator.h"
@@ -102,20 +101,17 @@ ncclResult_t ncclCommSplit(ncclComm_t parent, int color, int key, ncclComm_t* ma
   if (color < 0 && color != NCCL_SPLIT_NOCOLOR)
     return refuse(ncclInvalidArgument, fmt::format("{}: color {}", call, color));
   uint64_t round = parent->num_notes++;
-  // What it says is there as soon as the others have read what it said before the last time.
-  while (!parent->place->tell(parent->rank, round, {static_cast<uint64_t>(color), static_cast<uint64_t>(key)})) {
+  bool told = false;
+  // With no color there is nothing to ask for later, so this waits.
+  while (!told || (color == NCCL_SPLIT_NOCOLOR && !parent->place->hear(parent->rank, round))) {
     if (parent->failure() != ncclSuccess || parent->aborted) return fail_group(parent->failure());
+    Note note{static_cast<uint64_t>(color), static_cast<uint64_t>(key)};
+    // What it told before the last time may not have been heard by all.
+    told = told || parent->place->tell(parent->rank, round, note);
     parent->look_for_lost_peers();
-    std::this_thread::sleep_for(std::chrono::microseconds(100));
+    run_some(*parent->device);
   }
-  if (color == NCCL_SPLIT_NOCOLOR) {
-    while (!parent->place->hear(parent->rank, round)) {
-      if (parent->failure() != ncclSuccess || parent->aborted) return fail_group(parent->failure());
-      parent->look_for_lost_peers();
-      std::this_thread::sleep_for(std::chrono::microseconds(100));
-    }
-    return ncclSuccess;
-  }
+  if (color == NCCL_SPLIT_NOCOLOR) return ncclSuccess;
   ncclComm& communicator = new_communicator(config);
   if (config == nullptr) communicator.blocking = parent->blocking;
   communicator.state = ncclComm::State::kSplitting;

@@ -107,6 +107,7 @@ Progress advance(Work& work, bool others_could_run) {
 // Draws until something moves. kBlocked: there is no work, or all of it waits.
 Progress run_one(Device& device, std::unique_lock<std::mutex>& lock) {
   std::vector<Candidate> left = candidates(device);
+  std::erase_if(device.streams, [](const CUstream_st* stream) { return stream->destroyed && stream->items.empty(); });
   Progress outcome = Progress::kBlocked;
   while (!left.empty()) {
     size_t drawn = draw(device, left);
@@ -206,12 +207,15 @@ void run_until(const char* call, Device& device, const std::function<bool()>& co
 }
 
 void run_some(Device& device) {
-  std::unique_lock lock(machine().mutex);
-  if (is_idle(device)) return;
-  device.memory.open();
-  Progress progress = run_one(device, lock);
-  device.memory.close();
-  lock.unlock();
+  Progress progress = Progress::kBlocked;
+  {
+    std::unique_lock lock(machine().mutex);
+    if (!is_idle(device)) {
+      device.memory.open();
+      progress = run_one(device, lock);
+      device.memory.close();
+    }
+  }
   if (progress != Progress::kMoved) std::this_thread::sleep_for(std::chrono::microseconds(50));
 }
 
