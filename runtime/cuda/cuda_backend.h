@@ -33,6 +33,8 @@ class CudaBackend final : public Backend {
   DeviceQueue& communication() { return communication_; }
   /// Called again and again while wait() waits; it throws to end the wait.
   void set_poll(std::function<void()> poll) { poll_ = std::move(poll); }
+  /// Device memory that was asked for: arenas, working memory, tables. What the libraries take is not counted.
+  int64_t memory_bytes() const { return allocated_bytes_ + compute_.memory_bytes() + communication_.memory_bytes(); }
 
   std::string_view name() const override { return "cuda"; }
   std::unique_ptr<DeviceMemory> allocate(int64_t bytes, bool host_visible) override;
@@ -50,6 +52,8 @@ class CudaBackend final : public Backend {
   void wait() override;
 
  private:
+  std::unique_ptr<Kernel> prepare_unchecked(std::span<const LocalStep> steps);
+
   CudaOptions options_;
   DeviceQueue compute_;
   DeviceQueue communication_;
@@ -57,6 +61,7 @@ class CudaBackend final : public Backend {
   std::vector<PinnedMemory> host_buffers_;
   std::map<size_t, StepGraph> graphs_;  // by segment
   std::function<void()> poll_;
+  int64_t allocated_bytes_ = 0;
 };
 
 }  // namespace tpc::cuda

@@ -33,15 +33,23 @@ class DeviceQueue {
 
   /// For prepare(): room for `bytes` of working memory in run(). What lies there from other kernels is anything.
   void reserve(int64_t bytes);
+  /// The most that reserve() was asked for since this was called last.
+  int64_t take_reserved();
   /// For run() only, since it moves while kernels are prepared. 256-byte aligned.
   std::byte* workspace() const { return workspace_; }
   int64_t workspace_bytes() const { return workspace_bytes_; }
+
+  /// All device memory that goes with the queue: context, working memory, the tables of its kernels.
+  int64_t memory_bytes() const { return static_cast<int64_t>(sizeof(StepContext)) + workspace_bytes_ + table_bytes_; }
+  void count_table(int64_t bytes) { table_bytes_ += bytes; }
 
  private:
   cudaStream_t stream_ = nullptr;
   StepContext* context_ = nullptr;
   std::byte* workspace_ = nullptr;
   int64_t workspace_bytes_ = 0;
+  int64_t reserved_ = 0;  // the largest wish, see take_reserved()
+  int64_t table_bytes_ = 0;
 };
 
 }  // namespace tpc::cuda
