@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstring>
 
+#include "compiler/lowering/workspace.h"
 #include "runtime/cuda/check_cuda.h"
 #include "runtime/cuda/gpu.h"
 
@@ -174,6 +175,7 @@ std::vector<std::vector<std::vector<double>>> run_emulated_group(const PrepareGr
   std::vector<LocalStep> local_steps;
   for (const RankStep& step : steps) local_steps.push_back(device_steps.emplace_back(step, buffers, queue).local());
   const std::unique_ptr<Kernel> kernel = prepare(local_steps, queue);
+  CHECK_EQ(queue.take_reserved(), kernel_workspace(local_steps));
   const StepContext& context = steps.front().context;
   queue.set_context(context);
   kernel->run(context);
