@@ -7,6 +7,7 @@ namespace tpc {
 Plan one_rank_plan(Graph model, const OptimizerSettings& optimizer) {
   CompileOptions options;
   options.optimizer = optimizer;
+  options.keeps_sums = true;
   DiagnosticSink ignored;
   return compile(std::move(model), options, ignored).plan;
 }
