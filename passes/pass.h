@@ -44,8 +44,6 @@ struct CompileOptions {
   std::shared_ptr<const ChosenShardings> chosen;
   /// Prove that the plan computes the model; what is compiled only to be measured does without.
   bool prove = true;
-  /// Every sum stays a tensor of its own before it is rounded: of what other plans are compared with.
-  bool keeps_sums = false;
   /// Also ask what strategy search would find; not together with stop_after.
   bool compare_with_search = false;
   /// The links of the cluster, when they are known.

@@ -63,7 +63,7 @@ CompileResult compile(Graph graph, const CompileOptions& options, DiagnosticSink
   graph = passes.run("lower-redistributes", std::move(graph));
   if (best) result.price = collective_price(graph, options.price);
   // Only now is it known which sums are whole where they are made.
-  if (!options.keeps_sums) graph = passes.run("merge-casts", std::move(graph));
+  graph = passes.run("merge-casts", std::move(graph));
 
   // A rank's view: local shapes, order, and (on the plan) memory for that order.
   graph = passes.run("localize-shapes", std::move(graph));
