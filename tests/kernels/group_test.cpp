@@ -3,9 +3,9 @@
 
 #include <string>
 
+#include "compiler/core/bfloat16.h"
 #include "runtime/cuda/gpu.h"
 #include "tests/kernels/emulated_run.h"
-#include "tests/kernels/float_variants.h"
 #include "tests/support/global_tensor.h"
 
 namespace tpc::testing {
@@ -125,7 +125,7 @@ TEST_CASE("many parameters are updated together, of either float type") {
                     .results = {}};
       for (Part& operand : step.operands) {
         operand.type.dtype = dtype;
-        for (double& value : operand.data) value = rounded_to_bf16(value);
+        for (double& value : operand.data) value = static_cast<double>(BFloat16(static_cast<float>(value)));
       }
       steps.push_back(std::move(step));
     }
