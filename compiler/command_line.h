@@ -30,6 +30,7 @@ struct ShardCommand {
   std::string model_path;
   DeviceMesh mesh;
   std::map<std::string, int64_t> dims;
+  std::optional<Precision> precision;
   std::string strategy = "megatron";
   bool sequence_parallel = false;
   int zero_stage = 0;

@@ -25,10 +25,11 @@ std::string summary(const Plan& plan, const std::string& path) {
   Report report = make_report(plan);
   std::string where = report.world_size == 1 ? std::string("one rank") : user_mesh(plan.mesh);
   return fmt::format(
-      "{}: {} on {}, {} steps, of them {} collective{}; the fullest rank receives {} a step, each needs {}\n"
+      "{}: {} on {}, {} steps, of them {} collective{}; the fullest rank receives {} a step, each needs {}\n{}"
       "run it: tprun {}\n",
       path, plan.model_name, where, plan.steps.size(), report.step.collectives, report.step.collectives == 1 ? "" : "s",
-      bytes_text(report.step.received_bytes), bytes_text(plan.arena_bytes), path);
+      bytes_text(report.step.received_bytes), bytes_text(plan.arena_bytes),
+      report.precision.is_mixed() ? precision_text(report.precision) + "\n" : "", path);
 }
 
 CompileOptions compile_options(const ShardCommand& command, const Model& model, const Tell& progress) {
@@ -56,7 +57,7 @@ std::string run_shard(const ShardCommand& command, const Tell& warn, const Tell&
   bool writes_file = !command.output_path.empty() && command.output_path != "-";
   if (writes_file) require_output_path(command.output_path, {command.model_path});
   DiagnosticSink sink;
-  Model model = load_model(command.model_path, ModelOverrides{command.dims}, sink);
+  Model model = load_model(command.model_path, ModelOverrides{command.dims, command.precision}, sink);
   CompileOptions options = compile_options(command, model, progress);
   if (command.compares) return comparison_text(model.graph, options);
   if (command.shows_front) return front_text(model.graph, options);

@@ -96,6 +96,8 @@ void ShardFlags::add_to(CLI::App& app) {
       ->type_name("NAME=N")
       ->expected(1)
       ->take_all();
+  app.add_option("--precision", precision_, "replaces the model's: f32, bf16 (sums across ranks f32) or bf16/bf16")
+      ->type_name("TYPE");
   raw_.strategy.clear();
   app.add_option("--strategy", raw_.strategy, "megatron: the well-known rules (default); search: least cost, proved")
       ->type_name("NAME");
@@ -288,6 +290,10 @@ ShardCommand ShardFlags::command() const {
   ShardCommand command = raw_;
   command.mesh = mesh();
   command.dims = dims();
+  if (!precision_.empty()) {
+    one_of("--precision", precision_, {"f32", "bf16", "bf16/bf16"});
+    command.precision = parse_precision(precision_);
+  }
   if (!command.strategy.empty()) one_of("--strategy", command.strategy, strategy_names());
   if (!zero_.empty()) {
     command.zero_stage = static_cast<int>(whole_number("--zero", zero_, 0));

@@ -29,6 +29,7 @@ class ShardFlags {
   std::string tp_;
   std::string batch_;
   std::string seq_;
+  std::string precision_;
   std::string rank_;
   std::string zero_;
   std::vector<std::string> no_split_;

@@ -37,9 +37,12 @@ std::string way_text(const Graph& graph, const Node& node, const NodeSharding& s
 /// Whether the plan's step for the node is given and makes tensors so.
 bool does_as(const Plan& plan, const Graph& graph, const Node& node, const NodeSharding& sharding) {
   const std::string& made = graph.value(node.results[0]).name;
+  // A sum that merge-casts made in its last type is called like the cast.
+  std::string merged = made + "." + std::string(to_string(graph.precision.compute));
+  auto is_made = [&](const std::string& name) { return name == made || name == merged; };
   return std::any_of(plan.steps.begin(), plan.steps.end(), [&](const PlanStep& step) {
     return step.op == node.op && step.layer == node.layer && step.phase == node.phase &&
-           plan.tensors[static_cast<size_t>(step.results[0])].name == made &&
+           is_made(plan.tensors[static_cast<size_t>(step.results[0])].name) &&
            shardings_of(plan, step.operands) == sharding.operands &&
            shardings_of(plan, step.results) == sharding.results;
   });

@@ -10,6 +10,10 @@ std::vector<TensorRole> roles(const Graph& graph) {
     if (node.op == OpKind::kInput) made = TensorRole::kInput;
     if (node.op == OpKind::kParameter) made = TensorRole::kParameter;
     if (node.op == OpKind::kState) made = TensorRole::kState;
+    bool is_weight = node.op == OpKind::kCast && role[node.operands[0].position()] == TensorRole::kParameter;
+    if (is_weight) made = TensorRole::kWeight;
+    // However it is moved afterwards.
+    if (is_move(node.op) && role[node.operands[0].position()] == TensorRole::kWeight) made = TensorRole::kWeight;
     for (ValueId result : node.results) role[result.position()] = made;
     if (node.op == OpKind::kAdamW || node.op == OpKind::kSgd) role[node.operands[1].position()] = TensorRole::kGradient;
   }
@@ -22,6 +26,7 @@ Plan emit_plan(const Graph& graph, const std::map<std::string, std::string>& opt
   Plan plan;
   plan.model_name = graph.name;
   plan.options = options;
+  if (graph.precision.is_mixed()) plan.options["precision"] = to_string(graph.precision);
   plan.mesh = graph.mesh;
   plan.proof = graph.proof;
   std::vector<TensorRole> role = roles(graph);

@@ -51,6 +51,7 @@ CompileResult compile(Graph graph, const CompileOptions& options, DiagnosticSink
   // Global view: every shape is the one the user wrote. Differentiate first, shard second.
   graph = passes.run("infer-types", std::move(graph));
   graph = passes.run("build-backward", std::move(graph));
+  graph = passes.run("apply-precision", std::move(graph));
   const Graph one_rank = options.prove ? graph : Graph();
   std::optional<SearchEstimate> best;
   if (options.compare_with_search) best = best_by_search(graph, options);
@@ -61,6 +62,8 @@ CompileResult compile(Graph graph, const CompileOptions& options, DiagnosticSink
   graph = passes.run("insert-redistributes", std::move(graph));
   graph = passes.run("lower-redistributes", std::move(graph));
   if (best) result.price = collective_price(graph, options.price);
+  // Only now is it known which sums are whole where they are made.
+  graph = passes.run("merge-casts", std::move(graph));
 
   // A rank's view: local shapes, order, and (on the plan) memory for that order.
   graph = passes.run("localize-shapes", std::move(graph));
@@ -85,7 +88,9 @@ CompileResult compile(Graph graph, const CompileOptions& options, DiagnosticSink
 Graph differentiated(Graph graph, const CompileOptions& options) {
   DiagnosticSink ignored;
   PassManager passes(options, ignored);
-  return passes.run("build-backward", passes.run("infer-types", std::move(graph)));
+  graph = passes.run("infer-types", std::move(graph));
+  graph = passes.run("build-backward", std::move(graph));
+  return passes.run("apply-precision", std::move(graph));
 }
 
 }  // namespace tpc

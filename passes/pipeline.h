@@ -28,7 +28,7 @@ struct CompileResult {
 /// broke the graph). Warnings go to `sink`.
 CompileResult compile(Graph graph, const CompileOptions& options, DiagnosticSink& sink);
 
-/// The step's graph before placement, as strategies are given it: typed and differentiated.
+/// The step's graph before placement, as strategies are given it: typed, differentiated, in the model's precision.
 Graph differentiated(Graph graph, const CompileOptions& options);
 
 }  // namespace tpc

@@ -24,13 +24,22 @@ Trains the model of a plan, which `tpc shard MODEL -o PLAN` writes.
   --threads N        threads of each rank's kernels (default: cores / ranks, at least 1)
   --metrics FILE     writes one JSON object a step
   --log-every N      prints every N-th step (default 10), and the first and last
-  --device cpu       where kernels run: cpu, or cuda where the module is installed
-  --comm threads     how ranks communicate: as threads of this process
+  --device cpu       where kernels run: cpu (ranks are threads of this process), or cuda (one
+                     process and one GPU a rank, by NCCL)
   --timeout S        seconds that a rank is waited for at a collective (default 60)
   --check [K]        runs K steps (default 1) beside the model on one rank and compares every tensor
   --fp64             with --check: both in double, so that what differs is no rounding (slow)
   --no-verify        runs a plan that is not proved to compute its model
   --quiet            prints errors only
+with --device cuda:
+  --ranks N          starts the N ranks on this machine (default: all of the plan, unless torchrun,
+                     mpirun or srun has started this process)
+  --allow-shared-gpu several ranks on one GPU
+  --no-graph         issues every step anew instead of replaying a CUDA graph
+  --tune             times several algorithms of cuBLASLt for each shape at the start
+  --tf32             f32 products round their operands to TF32
+  --nccl-windows     memory that peers write into directly (symmetric windows)
+
   --version, --help
 
 examples:
@@ -39,6 +48,8 @@ examples:
   tpc shard models/tiny_gpt.json --tp 2 -o tiny.json
   tprun tiny.json --data models/data/tinyshakespeare.txt --steps 200
   tprun plan.json --check 3
+  tprun plan.json --device cuda
+  torchrun --nproc-per-node 8 --no-python tprun plan.json --device cuda
 
 exit codes: 0 done, 1 the input is wrong, 2 usage, 69 device or peer failed, 70 our bug
 )";
@@ -105,6 +116,12 @@ RunOptions parse_command_line(int argc, char** argv) {
   app.add_option("--device", options.device);
   app.add_option("--comm", options.comm);
   app.add_option("--timeout", options.timeout)->check(number_in<double>(0.001, 1e6));
+  app.add_option("--ranks", options.ranks)->check(number_in<int64_t>(1, 1'000'000));
+  app.add_flag("--allow-shared-gpu", options.allow_shared_gpu);
+  app.add_flag("--no-graph", options.no_graph);
+  app.add_flag("--tune", options.tune);
+  app.add_flag("--tf32", options.tf32);
+  app.add_flag("--nccl-windows", options.symmetric_memory);
   app.add_flag("--quiet", options.quiet);
   app.add_flag("--no-verify", options.no_verify);
   app.add_flag("--check{1}", options.check)->check(number_in<int64_t>(1, 1'000'000'000'000));
@@ -131,6 +148,10 @@ RunOptions parse_command_line(int argc, char** argv) {
     throw UsageError{fmt::format("--comm: \"{}\" is not a communicator; there is threads", options.comm)};
   }
   if (options.fp64 && options.check == 0) throw UsageError{"--fp64 goes with --check; training is in f32"};
+  for (const char* flag : {"--ranks", "--allow-shared-gpu", "--no-graph", "--tune", "--tf32", "--nccl-windows"}) {
+    if (options.device == "cuda" || app.count(flag) == 0) continue;
+    throw UsageError{fmt::format("{} is for --device cuda", flag)};
+  }
   for (const char* flag : {"--steps", "--metrics", "--log-every"}) {
     if (options.check == 0 || app.count(flag) == 0) continue;
     throw UsageError{fmt::format("{} is for training; --check K says how many steps are compared", flag)};

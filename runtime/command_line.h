@@ -15,6 +15,12 @@ struct RunOptions {
   std::string metrics;
   int64_t log_every = 10;
   std::string device = "cpu";
+  int64_t ranks = 0;  // 0: not said
+  bool allow_shared_gpu = false;
+  bool no_graph = false;
+  bool tune = false;
+  bool tf32 = false;
+  bool symmetric_memory = false;
   std::string comm = "threads";
   double timeout = 60;
   bool quiet = false;

@@ -35,6 +35,8 @@ class Communicator {
   /// same collectives in the same order, and run each as often as the others. Never returns nullptr. The collective
   /// does not outlive the communicator; the buffers outlive every member's run, for peers may read them.
   virtual std::unique_ptr<Collective> prepare(const CollectiveStep& step) = 0;
+  /// Before the first prepare(): the memory that inputs and outputs lie in.
+  virtual void use_memory(void* /*data*/, int64_t /*bytes*/) {}
   /// Waits for all ranks of the world.
   virtual void barrier() = 0;
 };

@@ -12,12 +12,19 @@
 #include "compiler/core/check.h"
 #include "compiler/core/diagnostic.h"
 #include "compiler/lowering/rank_steps.h"
-#include "runtime/region_copy.h"
+#include "compiler/lowering/region_copy.h"
 
 namespace tpc {
 namespace {
 
 int64_t local_bytes(const LocalTensor& tensor) { return tensor.region.num_elements() * byte_size(tensor.type.dtype); }
+
+bool is_finite(const HostTensor& tensor) {
+  auto all_finite = [](const auto& values) {
+    return std::ranges::all_of(values, [](auto x) { return std::isfinite(static_cast<float>(x)); });
+  };
+  return tensor.type.dtype == DType::kBF16 ? all_finite(tensor.bf16) : all_finite(tensor.f32);
+}
 
 }  // namespace
 
@@ -40,6 +47,7 @@ RankExecutor::RankExecutor(const Plan& plan, RankPlan program, Backend& backend,
               "\"{}\" ({} bytes at {}) does not lie in its buffer of {} in an arena of {}", tensor.name, bytes,
               tensor.offset, tensor.bytes, plan.arena_bytes);
   }
+  communicator.use_memory(arena_->data(), plan.arena_bytes);
   NumTogether num_together = [&](std::span<const LocalStep> steps) { return backend.num_together(steps); };
   RankUnits lowered = lower_rank(plan, program_, arena_->data(), is_observed_ ? NumTogether() : num_together);
   for (RankUnit& unit : lowered.units) steps_.push_back(prepare(unit, communicator));
@@ -93,7 +101,8 @@ void RankExecutor::load(int tensor, const HostTensor& whole) {
   fill(tensor, [&](const LocalTensor& target) {
     TPC_CHECK(whole.type == target.type, "\"{}\" is {}, given {}", plan_.tensors[static_cast<size_t>(tensor)].name,
               to_string(target.type), to_string(whole.type));
-    RegionCopy(whole_region(whole.type.shape), target.region).run(whole.data(), target.data);
+    RegionCopy(whole_region(whole.type.shape), target.region)
+        .run(whole.data(), target.data, byte_size(whole.type.dtype));
   });
 }
 
@@ -222,11 +231,8 @@ std::optional<int> RankExecutor::run_step(const StepContext& context) {
 // The first of the tensors that is not finite.
 std::optional<NonFinite> RankExecutor::look_at(int step, const std::vector<int>& tensors) const {
   for (int tensor : tensors) {
-    if (plan_.tensors[static_cast<size_t>(tensor)].type.dtype != DType::kF32) continue;
-    HostTensor part = read(tensor);
-    if (!std::all_of(part.f32.begin(), part.f32.end(), [](float x) { return std::isfinite(x); })) {
-      return NonFinite{step, tensor};
-    }
+    if (!is_float(plan_.tensors[static_cast<size_t>(tensor)].type.dtype)) continue;
+    if (!is_finite(read(tensor))) return NonFinite{step, tensor};
   }
   return std::nullopt;
 }

@@ -6,7 +6,7 @@
 
 #include "compiler/core/check.h"
 #include "compiler/core/philox.h"
-#include "runtime/region_copy.h"
+#include "compiler/lowering/region_copy.h"
 
 namespace tpc {
 namespace {

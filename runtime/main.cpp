@@ -24,9 +24,11 @@
 #include "runtime/check/double_run.h"
 #include "runtime/check/trained_run.h"
 #include "runtime/command_line.h"
-#include "runtime/cpu/cpu_backend.h"
 #include "runtime/data.h"
+#include "runtime/launch/rank_endings.h"
 #include "runtime/mapped_file.h"
+#include "runtime/rank_devices.h"
+#include "runtime/run_peers.h"
 #include "runtime/run_report.h"
 #include "runtime/trainer.h"
 
@@ -67,8 +69,8 @@ class MetricsFile {
 // On a terminal one line that every step rewrites, and lines that stay; in a pipe the latter only.
 class StepPrinter {
  public:
-  explicit StepPrinter(const RunOptions& options)
-      : is_quiet_(options.quiet),
+  StepPrinter(const RunOptions& options, bool is_first)
+      : is_quiet_(options.quiet || !is_first),
         is_terminal_(isatty(STDOUT_FILENO) == 1),
         log_every_(static_cast<uint64_t>(options.log_every)),
         num_steps_(static_cast<uint64_t>(options.steps)) {}
@@ -150,7 +152,7 @@ TrainerOptions trainer_options(const RunOptions& options) {
   return {options.seed, options.threads, std::chrono::milliseconds(static_cast<int64_t>(options.timeout * 1e3))};
 }
 
-void check(const RunOptions& options, const Plan& plan) {
+void check(const RunOptions& options, const Plan& plan, RunPeers& peers) {
   if (plan.model_json.empty()) {
     throw UserError({options.plan, ""}, "the plan carries no model that its run could be compared with");
   }
@@ -159,7 +161,7 @@ void check(const RunOptions& options, const Plan& plan) {
   require_check_memory(plan, one_rank, options.fp64 ? int64_t{sizeof(double)} : int64_t{sizeof(float)});
   MakeRun make_run = [&](const Plan& run) -> std::unique_ptr<ObservedRun> {
     if (options.fp64) return std::make_unique<DoubleRun>(run, options.seed);
-    return std::make_unique<TrainedRun>(run, make_cpu_backend, trainer_options(options));
+    return std::make_unique<TrainedRun>(run, rank_devices(options, run, peers), trainer_options(options));
   };
   std::unique_ptr<DataSource> data = open_data(one_rank, options);
   std::string summary;
@@ -172,14 +174,20 @@ void check(const RunOptions& options, const Plan& plan) {
   if (!options.quiet) write_standard_output(summary);
 }
 
-void train(const RunOptions& options, Plan plan) {
+void train(const RunOptions& options, Plan plan, RunPeers& peers) {
   std::unique_ptr<DataSource> data = open_data(plan, options);
+  // Of several processes the first tells.
+  bool is_first = peers.is_first();
   if (!options.metrics.empty()) require_output_path(options.metrics, {options.plan, options.data});
-  MetricsFile metrics(options.metrics);
+  MetricsFile metrics(is_first ? options.metrics : "");
   auto tokens = static_cast<double>(tokens_per_batch(plan));
-  Trainer trainer(std::move(plan), make_cpu_backend, trainer_options(options));
+  TrainerOptions trainer_settings = trainer_options(options);
+  if (peers.rank()) trainer_settings.ranks = {*peers.rank()};
+  trainer_settings.gather = [&peers](std::string text) { return peers.gather("what is not finite", std::move(text)); };
+  Trainer::MakeDevice devices = rank_devices(options, plan, peers);
+  Trainer trainer(std::move(plan), std::move(devices), std::move(trainer_settings));
 
-  StepPrinter printer(options);
+  StepPrinter printer(options, is_first);
   std::vector<StepRecord> records;
   for (uint64_t step = 0; step < static_cast<uint64_t>(options.steps); ++step) {
     auto start = std::chrono::steady_clock::now();
@@ -189,23 +197,42 @@ void train(const RunOptions& options, Plan plan) {
     metrics.write(records.back());
     printer.print(records.back());
   }
-  if (!options.quiet) {
-    write_standard_output(run_summary(records) + traffic_table(trainer.counted(), trainer.predicted()));
-  }
+  trainer.wait();
+  Traffic counted = peers.sum(trainer.counted()), predicted = peers.sum(trainer.predicted());
+  bool is_told = is_first && !options.quiet;
+  if (is_told) write_standard_output(run_summary(records) + traffic_table(counted, predicted));
   trainer.check_traffic();
-  if (!options.quiet) write_standard_output("bytes counted = bytes predicted\n");
+  if (is_told) write_standard_output("bytes counted = bytes predicted\n");
+  peers.finish();
 }
 
-void run_plan(const RunOptions& options, std::map<std::string, std::string>& texts) {
+// A failure of this rank ends the run on all; one that another rank has had first is told there.
+void run_with_peers(const RunOptions& options, Plan plan, RunPeers& peers) {
+  auto pass_on = [&peers](const char* message) {
+    if (!peers.fail(message)) throw RunEnded();
+  };
+  try {
+    if (options.check > 0) {
+      check(options, plan, peers);
+    } else {
+      train(options, std::move(plan), peers);
+    }
+  } catch (const RunEnded&) {
+    throw;
+  } catch (const std::exception& error) {
+    pass_on(error.what());
+    throw;
+  }
+}
+
+int run_plan(const RunOptions& options, std::map<std::string, std::string>& texts, int argc, char** argv) {
   const std::string& text = texts[options.plan] = read_text(options.plan);
   Plan plan = read_plan(text, options.plan);
   if (!options.no_verify) verify_plan(plan, options.plan);
-  if (options.device == "cuda") throw DeviceError("--device cuda: the CUDA module is not installed; use --device cpu");
-  if (options.check > 0) {
-    check(options, plan);
-  } else {
-    train(options, std::move(plan));
-  }
+  if (std::optional<int> code = start_ranks(options, plan, argc, argv)) return *code;
+  std::unique_ptr<RunPeers> peers = find_peers(options, plan, text);
+  run_with_peers(options, std::move(plan), *peers);
+  return 0;
 }
 
 void print_errors(const UserError& error, const RunOptions& options, std::map<std::string, std::string>& texts) {
@@ -230,7 +257,7 @@ int run(int argc, char** argv) {
     if (options.wants_help || options.wants_version) {
       write_standard_output(options.wants_help ? command_line_help() : fmt::format("tprun {}\n", TPC_VERSION));
     } else {
-      run_plan(options, texts);
+      return run_plan(options, texts, argc, argv);
     }
     return 0;
   } catch (const UsageError& error) {
@@ -239,6 +266,9 @@ int run(int argc, char** argv) {
   } catch (const UserError& error) {
     print_errors(error, options, texts);
     return kInputError;
+  } catch (const RunEnded&) {
+    // The rank that failed tells.
+    return is_started_by_tprun() ? kHeardOfFailure : kDeviceError;
   } catch (const DeviceError& error) {
     fmt::print(stderr, "tprun: error: {}\n", error.what());
     return kDeviceError;

@@ -3,15 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
+#include <sstream>
 #include <thread>
 
 #include "compiler/core/check.h"
 #include "compiler/core/diagnostic.h"
+#include "compiler/lowering/region_copy.h"
 #include "runtime/arena.h"
 #include "runtime/initial_values.h"
 #include "runtime/rank_threads.h"
-#include "runtime/region_copy.h"
 #include "runtime/threads/thread_communicator.h"
 
 namespace tpc {
@@ -30,6 +32,29 @@ void require_memory(const Plan& plan) {
 
 RendezvousOptions meeting_options(int64_t world_size, int openmp_threads, std::chrono::milliseconds timeout) {
   return {world_size * openmp_threads <= static_cast<int64_t>(std::thread::hardware_concurrency()), timeout};
+}
+
+struct RankFinding {
+  NonFinite at;
+  int64_t rank = 0;
+  auto operator<=>(const RankFinding&) const = default;
+};
+constexpr RankFinding kLatestFinding = {{std::numeric_limits<int>::max(), 0}, 0};
+
+std::string text_of(const RankFinding& finding) {
+  return fmt::format("{} {} {}", finding.at.step, finding.at.tensor, finding.rank);
+}
+
+// Of the texts of all processes; "" is of one that has found nothing.
+std::optional<RankFinding> earliest(const std::vector<std::string>& texts) {
+  std::optional<RankFinding> first;
+  for (const std::string& text : texts) {
+    RankFinding finding;
+    std::istringstream numbers(text);
+    if (!(numbers >> finding.at.step >> finding.at.tensor >> finding.rank)) continue;
+    first = std::min(first.value_or(kLatestFinding), finding);
+  }
+  return first;
 }
 
 std::vector<int64_t> hosted_ranks(const Plan& plan, const TrainerOptions& options) {
@@ -123,6 +148,11 @@ void Trainer::release() {
 const Plan& Trainer::plan() const { return state_->plan; }
 uint64_t Trainer::step() const { return state_->step; }
 
+void Trainer::wait() {
+  state_->threads->run([this](int64_t thread) { state_->devices[static_cast<size_t>(thread)].backend->wait(); },
+                       [this](int64_t thread) { return where(thread); });
+}
+
 std::string Trainer::where(int64_t thread) const {
   const auto& executor = state_->executors[static_cast<size_t>(thread)];
   int position = executor ? executor->position() : -1;
@@ -171,18 +201,17 @@ void Trainer::throw_not_finite(int stopped_at) {
     auto t = static_cast<size_t>(thread);
     state.not_finite[t] = state.executors[t]->find_non_finite(state.context, stopped_at + 1);
   });
-  const std::vector<std::optional<NonFinite>>& found = state.not_finite;
-  size_t first = found.size();
-  for (size_t t = 0; t < found.size(); ++t) {
-    if (found[t] && (first == found.size() || *found[t] < *found[first])) first = t;
+  std::optional<RankFinding> first;
+  for (size_t t = 0; t < state.not_finite.size(); ++t) {
+    if (state.not_finite[t]) first = std::min(first.value_or(kLatestFinding), {*state.not_finite[t], state.ranks[t]});
   }
-  if (first < found.size()) {
-    const NonFinite& at = *found[first];
+  if (state.options.gather) first = earliest(state.options.gather(first ? text_of(*first) : ""));
+  if (first) {
+    const NonFinite& at = first->at;
     const std::string& tensor = state.plan.tensors[static_cast<size_t>(at.tensor)].name;
-    message += at.step < 0
-                   ? fmt::format("; \"{}\" was not finite before the step, on rank {}", tensor, state.ranks[first])
-                   : fmt::format("; the first node whose result is not finite is {}, tensor \"{}\", on rank {}",
-                                 describe_step(state.plan, at.step), tensor, state.ranks[first]);
+    message += at.step < 0 ? fmt::format("; \"{}\" was not finite before the step, on rank {}", tensor, first->rank)
+                           : fmt::format("; the first node whose result is not finite is {}, tensor \"{}\", on rank {}",
+                                         describe_step(state.plan, at.step), tensor, first->rank);
   }
   throw UserError({}, message);
 }
@@ -239,19 +268,28 @@ HostTensor Trainer::get_tensor(const std::string& name) const {
     HostTensor held = part(rank, name);
     RegionCopy copy(executor_of(rank).local(index).region, whole_region(tensor.type.shape));
     if (!tensor.sharding.has_partial()) {
-      copy.run(held.data(), whole.data());
+      copy.run(held.data(), whole.data(), byte_size(tensor.type.dtype));
       continue;
     }
     bool is_max = std::any_of(tensor.sharding.placements.begin(), tensor.sharding.placements.end(),
                               [](const Placement& p) { return p.is_partial() && p.reduce == ReduceOp::kMax; });
-    copy.for_each_run([&](int64_t source, int64_t destination, int64_t length) {
-      for (int64_t i = 0; i < length; ++i) {
-        auto at = static_cast<size_t>(destination + i);
-        float value = held.f32[static_cast<size_t>(source + i)];
-        whole.f32[at] = !is_filled[at] ? value : is_max ? std::max(whole.f32[at], value) : whole.f32[at] + value;
-        is_filled[at] = 1;
-      }
-    });
+    auto take = [&](const auto& elements, auto& all) {
+      using Element = std::remove_cvref_t<decltype(all[0])>;
+      copy.for_each_run([&](int64_t source, int64_t destination, int64_t length) {
+        for (int64_t i = 0; i < length; ++i) {
+          auto at = static_cast<size_t>(destination + i);
+          auto value = static_cast<float>(elements[static_cast<size_t>(source + i)]);
+          auto before = static_cast<float>(all[at]);
+          all[at] = static_cast<Element>(!is_filled[at] ? value : is_max ? std::max(before, value) : before + value);
+          is_filled[at] = 1;
+        }
+      });
+    };
+    if (tensor.type.dtype == DType::kBF16) {
+      take(held.bf16, whole.bf16);
+    } else {
+      take(held.f32, whole.f32);
+    }
   }
   return whole;
 }

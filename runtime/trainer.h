@@ -12,9 +12,9 @@
 
 #include "compiler/plan/plan.h"
 #include "runtime/backend.h"
-#include "runtime/communicator.h"
 #include "runtime/executor.h"
 #include "runtime/host_tensor.h"
+#include "runtime/rank_device.h"
 #include "runtime/threads/rendezvous.h"
 
 namespace tpc {
@@ -29,12 +29,8 @@ struct TrainerOptions {
   std::vector<int64_t> ranks = {};
   /// For local() and observe(), see ExecutorOptions.
   bool is_observed = false;
-};
-
-/// What a rank runs on. The communicator does not outlive the backend.
-struct RankDevice {
-  std::unique_ptr<Backend> backend;
-  std::unique_ptr<Communicator> communicator;
+  /// Brings a text to all processes of the run and returns those of all of them; by default there is but this one.
+  std::function<std::vector<std::string>(std::string)> gather = {};
 };
 
 struct StepResult {
@@ -62,6 +58,8 @@ class Trainer {
   const Plan& plan() const;
   /// Training steps done.
   uint64_t step() const;
+  /// Returns when the ranks of this process have done all that was issued.
+  void wait();
 
   /// Loads the inputs in `batch` (others keep what they hold), runs one step and returns its named outputs. A loss or
   /// gradient norm that is not finite is a UserError with step, first node and rank; the step's updates are not made

@@ -35,13 +35,13 @@ find compiler passes runtime tests benchmarks -type f \
       allow("runtime/check", plan " compiler/lowering runtime")
       allow("runtime/cpu", plan " compiler/lowering runtime")
       # Compilers other than nvcc see the kernels through the emulation.
-      allow("runtime/cuda", plan " compiler/lowering runtime tests/emulation")
+      allow("runtime/cuda", plan " compiler/lowering runtime runtime/cuda/kernels tests/emulation")
       allow("runtime/cuda/kernels", plan " compiler/lowering runtime runtime/cuda")
       allow("runtime/launch", core " runtime")
       allow("runtime/threads", plan " compiler/lowering runtime")
       allow("tests/emulation", "")
       # Stands in for the libraries and knows nothing of what calls them.
-      allow("tests/fake_cuda", "tests/emulation")
+      allow("tests/fake_cuda", "runtime/cuda tests/emulation")
 
       everything = plan " compiler/frontend compiler/lowering compiler/verify compiler/verify/numeric passes passes/solver passes/strategies runtime runtime/check runtime/cpu runtime/cuda runtime/launch runtime/threads tests/emulation tests/fake_cuda tests/support"
       for (i = split("contract cuda differential documentation errors faults fuzz golden kernels mutation programs support unit", tests, " "); i > 0; --i) {

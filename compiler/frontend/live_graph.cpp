@@ -44,6 +44,7 @@ Graph drop_unused(Graph graph, DiagnosticSink& sink) {
   Graph kept;
   kept.name = graph.name;
   kept.source_file = graph.source_file;
+  kept.precision = graph.precision;
   kept.mesh = graph.mesh;
   std::vector<ValueId> renumbered(graph.values.size());
   bool has_trainable = false;

@@ -10,6 +10,7 @@
 #include "compiler/frontend/layer_list.h"
 #include "compiler/frontend/live_graph.h"
 #include "compiler/frontend/optimizer_json.h"
+#include "compiler/frontend/precision_json.h"
 #include "compiler/ops/op_def.h"
 
 namespace tpc {
@@ -18,8 +19,8 @@ namespace {
 constexpr std::string_view kFormat = "tpc-model";
 constexpr int64_t kVersion = 1;
 
-const std::vector<std::string> kModelKeys = {"format", "version", "name", "comment",  "dims",
-                                             "inputs", "layers",  "loss", "optimizer"};
+const std::vector<std::string> kModelKeys = {"format", "version", "name", "comment",   "dims",
+                                             "inputs", "layers",  "loss", "optimizer", "precision"};
 
 // Runs `read`; what it throws goes to the sink.
 template <class Read>
@@ -167,6 +168,7 @@ void read_loss(const JsonNode& root, ModelContext& model) {
 // The document in sorted keys with the overrides in their place.
 std::string normalised(nlohmann::json document, const ModelOverrides& overrides) {
   for (const auto& [name, size] : overrides.dims) document["dims"][name] = size;
+  if (overrides.precision) document["precision"] = precision_json(*overrides.precision);
   return document.dump();
 }
 
@@ -196,6 +198,10 @@ Model parse_model(const std::string& text, const std::string& file, const ModelO
   if (has_layers) collect(mistakes, [&] { read_loss(root, model); });
 
   Model result;
+  if (auto precision = root.find("precision")) {
+    collect(mistakes, [&] { model.graph.precision = read_precision(*precision, mistakes); });
+  }
+  if (overrides.precision) model.graph.precision = *overrides.precision;
   if (auto optimizer = root.find("optimizer")) result.optimizer = read_optimizer(*optimizer, mistakes);
   if (mistakes.has_errors()) throw UserError(in_file_order(mistakes.diagnostics(), text));
 

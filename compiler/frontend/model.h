@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "compiler/core/diagnostic.h"
@@ -14,6 +15,8 @@ namespace tpc {
 struct ModelOverrides {
   /// "--dim ffn=1024", "--batch 8", "--seq 128": replaces named sizes.
   std::map<std::string, int64_t> dims;
+  /// "--precision bf16": replaces what the model says.
+  std::optional<Precision> precision = {};
 };
 
 struct Model {

@@ -21,6 +21,7 @@ class Attributes {
   Attributes(std::initializer_list<std::pair<const std::string, Attribute>> items) : items_(items) {}
 
   void set(std::string name, Attribute value) { items_.insert_or_assign(std::move(name), std::move(value)); }
+  void erase(const std::string& name) { items_.erase(name); }
   bool has(std::string_view name) const { return items_.find(name) != items_.end(); }
 
   bool get_bool(std::string_view name) const;

@@ -14,6 +14,7 @@
 #include "compiler/core/shape.h"
 #include "compiler/ir/attributes.h"
 #include "compiler/ir/op_kind.h"
+#include "compiler/ir/precision.h"
 #include "compiler/ir/search_proof.h"
 #include "compiler/sharding/device_mesh.h"
 #include "compiler/sharding/placement.h"
@@ -50,12 +51,12 @@ struct Value {
   std::vector<std::string> dim_names;
   /// As its node makes it; empty before Stage::kPlaced.
   TensorSharding sharding;
-  /// At Stage::kPlaced only: the forms that wait for the backward pass, whose uses are served from them (and from a leaf
-  /// as it lies: its own sharding alone means that what forward gathered is gathered again). Empty: every form that
-  /// forward made serves.
+  /// At Stage::kPlaced only: the forms that wait for the backward pass, whose uses are served from them (and from a
+  /// leaf as it lies: its own sharding alone means that what forward gathered is gathered again). Empty: every form
+  /// that forward made serves.
   std::vector<TensorSharding> kept;
-  /// At Stage::kPlaced only: forms that are made first, and serve the uses of a phase where several share them; by phase.
-  /// Empty: those that the uses want.
+  /// At Stage::kPlaced only: forms that are made first, and serve the uses of a phase where several share them; by
+  /// phase. Empty: those that the uses want.
   std::array<std::vector<TensorSharding>, 3> via;
   /// Shape of the fullest rank's part; absent before Stage::kLocal.
   std::optional<Shape> local_shape;
@@ -99,6 +100,8 @@ struct Graph {
   std::string name;
   /// The model file, as the user named it.
   std::string source_file;
+  /// As the model asks; values have these types from apply-precision on.
+  Precision precision;
   /// Empty before assign-shardings: then the mesh that the user asked for, with axes split into sub-axes where needed.
   DeviceMesh mesh;
   std::vector<Node> nodes;

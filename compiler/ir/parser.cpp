@@ -214,6 +214,14 @@ class GraphParser {
     graph_.name = quoted_text();
     if (accept_word("from")) graph_.source_file = quoted_text();
     end_line();
+    if (skip_empty_lines() && accept_word("precision")) {
+      skip_spaces();
+      size_t start = position_;
+      std::optional<Precision> precision = parse_precision(quoted_text());
+      if (!precision) fail(start, "wanted \"f32\", \"bf16\" or \"bf16/bf16\"");
+      graph_.precision = *precision;
+      end_line();
+    }
     if (skip_empty_lines() && accept_word("mesh")) {
       graph_.mesh = take_span<DeviceMesh>("a mesh such as [dp=2, tp=4]", parse_mesh);
       end_line();

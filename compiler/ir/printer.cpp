@@ -79,6 +79,7 @@ std::string print(const Graph& graph) {
   std::string text = "graph " + quoted(graph.name);
   if (!graph.source_file.empty()) text += " from " + quoted(graph.source_file);
   text += "\n";
+  if (graph.precision != Precision{}) text += fmt::format("precision {}\n", quoted(to_string(graph.precision)));
   if (graph.mesh.num_axes() > 0) text += to_string(graph.mesh) + "\n";
   if (graph.loss.is_valid()) text += fmt::format("loss {}\n", id_text(graph.loss));
   if (graph.proof) {

@@ -8,6 +8,7 @@
 ///       uses [S(0), S(2)] [R, S(1)] forward "block0.fc2" # /layers/1/layers/8       (one line in the real text)
 ///   output %7 {name="loss"} uses [R, R] forward "loss" # /loss
 ///
+/// `precision "bf16"` stands before the mesh where it is not f32.
 /// A line is: results with type, sharding and (once computed) `local` shape, `=`, op, operands, attributes, `uses` with
 /// the sharding wanted of each operand, phase and layer, then as needed `of` the value differentiated, `pin` with the
 /// user's annotation, `why`, and after # the origin. Empty parts are left out. A value that no node makes stands on a

@@ -3,21 +3,12 @@
 #include <algorithm>
 
 #include "compiler/core/check.h"
+#include "compiler/lowering/region_copy.h"
 
 namespace tpc {
 namespace {
 
 using Place = CallBuffer::Place;
-
-Region intersection(const Region& a, const Region& b) {
-  Region result;
-  for (size_t d = 0; d < a.dims.size(); ++d) {
-    int64_t begin = std::max(a.dims[d].begin, b.dims[d].begin);
-    int64_t end = std::min(a.dims[d].end, b.dims[d].end);
-    result.dims.push_back({begin, std::max(begin, end)});
-  }
-  return result;
-}
 
 /// Where `part` begins in the dense tensor that holds `whole`, if it lies together there; -1 if it does not.
 int64_t contiguous_offset(const Region& part, const Region& whole) {

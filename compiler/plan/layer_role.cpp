@@ -13,12 +13,16 @@ namespace {
 
 const PlanTensor& tensor_of(const Plan& plan, int tensor) { return plan.tensors[static_cast<size_t>(tensor)]; }
 
+bool is_weight(const PlanTensor& tensor) {
+  return tensor.role == TensorRole::kParameter || tensor.role == TensorRole::kWeight;
+}
+
 std::string role_of_factor(const Plan& plan, const PlanStep& step, const Factor& factor, const ModelWords& words) {
   bool in_weight = false;
   bool in_input = false;
   bool has_weight = false;
   for (size_t i = 0; i < step.operands.size(); ++i) {
-    bool is_parameter = tensor_of(plan, step.operands[i]).role == TensorRole::kParameter;
+    bool is_parameter = is_weight(tensor_of(plan, step.operands[i]));
     has_weight = has_weight || is_parameter;
     if (!factor.operands[i]) continue;
     (is_parameter ? in_weight : in_input) = true;
@@ -41,7 +45,7 @@ std::string factor_name(const Plan& plan, const PlanStep& step, const Factor& fa
   for (bool weights : {true, false}) {
     for (size_t i = 0; i < step.operands.size(); ++i) {
       const PlanTensor& tensor = tensor_of(plan, step.operands[i]);
-      if ((tensor.role == TensorRole::kParameter) != weights || !factor.operands[i]) continue;
+      if (is_weight(tensor) != weights || !factor.operands[i]) continue;
       name = words.dim_name(tensor, static_cast<size_t>(factor.operands[i]->dim), step.origin);
       if (!name.starts_with("dim ")) return name;
     }

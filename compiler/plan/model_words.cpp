@@ -11,8 +11,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 bool is_weight(const PlanTensor& tensor) {
-  return tensor.role == TensorRole::kParameter || tensor.role == TensorRole::kState ||
-         tensor.role == TensorRole::kGradient;
+  return tensor.role == TensorRole::kParameter || tensor.role == TensorRole::kWeight ||
+         tensor.role == TensorRole::kState || tensor.role == TensorRole::kGradient;
 }
 
 void collect_words(const Json& node, std::vector<std::string>& words) {

@@ -19,6 +19,8 @@ std::string_view to_string(TensorRole role) {
       return "gradient";
     case TensorRole::kOther:
       return "other";
+    case TensorRole::kWeight:
+      return "weight";
   }
   TPC_UNREACHABLE("tensor role {}", static_cast<int>(role));
 }

@@ -17,9 +17,10 @@ namespace tpc {
 /// Offsets in the arena are multiples of this many bytes.
 inline constexpr int64_t kBufferAlignment = 64;
 
-enum class TensorRole : uint8_t { kInput, kParameter, kState, kActivation, kGradient, kOther };
+/// kWeight: a parameter in the type that the step computes in, made of it anew in every step.
+enum class TensorRole : uint8_t { kInput, kParameter, kState, kActivation, kGradient, kOther, kWeight };
 
-/// "input", "parameter", "state", "activation", "gradient", "other".
+/// "input", "parameter", "state", "activation", "gradient", "other", "weight".
 std::string_view to_string(TensorRole role);
 
 struct PlanTensor {

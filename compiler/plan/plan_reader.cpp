@@ -22,7 +22,8 @@ const std::vector<std::string> kTensorMembers{"name", "dtype",  "shape", "shardi
 const std::vector<std::string> kStepMembers{"op",    "operands", "results", "attributes",
                                             "phase", "layer",    "origin",  "why"};
 constexpr TensorRole kRoles[] = {TensorRole::kInput,      TensorRole::kParameter, TensorRole::kState,
-                                 TensorRole::kActivation, TensorRole::kGradient,  TensorRole::kOther};
+                                 TensorRole::kActivation, TensorRole::kGradient,  TensorRole::kOther,
+                                 TensorRole::kWeight};
 constexpr Phase kPhases[] = {Phase::kForward, Phase::kBackward, Phase::kOptimizer};
 
 /// Reading goes on after a mistake, to list several at once, but not for ever.

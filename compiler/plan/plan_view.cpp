@@ -67,6 +67,7 @@ class PlanView {
     auto sequence = plan_.options.find("sequence_parallel");
     if (sequence != plan_.options.end() && sequence->second == "true") text += ", sequence-parallel";
     text += "\n";
+    if (report_.precision.is_mixed()) text += precision_text(report_.precision) + "\n";
     std::string sizes = words_.sizes();
     int64_t parameters = 0;
     for (const PlanTensor& tensor : plan_.tensors) {

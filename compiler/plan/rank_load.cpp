@@ -70,7 +70,8 @@ struct SharedBuffers {
 };
 
 bool counts_as_activation(const PlanTensor& tensor) {
-  return tensor.role == TensorRole::kActivation || tensor.role == TensorRole::kOther;
+  return tensor.role == TensorRole::kActivation || tensor.role == TensorRole::kOther ||
+         tensor.role == TensorRole::kWeight;
 }
 
 SharedBuffers find_shared_buffers(const Plan& plan) {
@@ -138,6 +139,7 @@ void add_memory(const Plan& plan, const PlanClasses& classes, const SharedBuffer
         break;
       case TensorRole::kActivation:
       case TensorRole::kOther:
+      case TensorRole::kWeight:
         break;
     }
   }

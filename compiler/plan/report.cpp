@@ -37,7 +37,7 @@ PhiUnit find_phi(const Plan& plan) {
     for (size_t i = 0; i < plan.tensors.size(); ++i) {
       const PlanTensor& tensor = plan.tensors[i];
       bool is_larger = largest.tensor.empty() || num_elements(tensor.type.shape) > num_elements(largest.whole_shape);
-      if (tensor.role == role && tensor.type.dtype == DType::kF32 && is_larger) largest = unit_of(static_cast<int>(i));
+      if (tensor.role == role && is_float(tensor.type.dtype) && is_larger) largest = unit_of(static_cast<int>(i));
     }
     if (!largest.tensor.empty()) return largest;
   }
@@ -64,6 +64,8 @@ class ReportBuilder {
     report_.mesh = plan_.mesh;
     report_.options = plan_.options;
     report_.proof = plan_.proof;
+    auto precision = plan_.options.find("precision");
+    if (precision != plan_.options.end()) report_.precision = parse_precision(precision->second).value_or(Precision{});
     read_links();
     report_.world_size = plan_.mesh.world_size();
     report_.arena_bytes = plan_.arena_bytes;

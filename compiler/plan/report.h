@@ -108,6 +108,7 @@ struct Report {
   DeviceMesh mesh;
   std::map<std::string, std::string> options;
   std::optional<SearchProof> proof;
+  Precision precision;
   /// The plan knows its links: `seconds` say something.
   bool has_links = false;
   int64_t world_size = 1;

@@ -24,6 +24,7 @@ std::string header_text(const Report& report) {
   auto strategy = report.options.find("strategy");
   if (strategy != report.options.end()) text += fmt::format(", strategy {}", strategy->second);
   text += "\n";
+  if (report.precision.is_mixed()) text += precision_text(report.precision) + "\n";
   if (report.collectives.empty()) return text + "\nNo collective: no rank waits for another.\n";
   text += fmt::format("Φ = {} = {} elements, {} \"{}\"; an all_reduce of it counts 2Φ.\n",
                       fmt::join(report.phi.shape, "·"), grouped(report.phi.elements),

@@ -119,12 +119,12 @@ void ConversionGraph::add_steps(State state, const std::vector<int64_t>& axes, s
       break;
     case Placement::Kind::kReplicate:
       for (size_t i = 0; i < placements_.size(); ++i) add(MoveKind::kSlice, placements_[i]);
-      if (type_.dtype == DType::kF32) add(MoveKind::kMask, Placement::partial());
+      if (is_float(type_.dtype)) add(MoveKind::kMask, Placement::partial());
       break;
     case Placement::Kind::kShard:
       add(MoveKind::kAllGather, Placement::replicate());
       for (size_t i = 0; i < placements_.size(); ++i) add(MoveKind::kAllToAll, placements_[i]);
-      if (type_.dtype == DType::kF32) add(MoveKind::kZeroPad, Placement::partial());
+      if (is_float(type_.dtype)) add(MoveKind::kZeroPad, Placement::partial());
       break;
   }
 }

@@ -149,6 +149,8 @@ class PlanProof {
     std::vector<int> values;
     for (int operand : step.operands) values.push_back(known(operand).value);
     int value = numbers_.result(step.op, step.attributes, values);
+    bool rounds_sums = value == ValueNumbers::kUnknown;
+    if (rounds_sums) value = unrounded_result(step, values);
     if (value == ValueNumbers::kUnknown) fail("{}", unknown_text(step, values));
     // Asked of the model's own steps only: of others attributes and shapes may be anything.
     const OpMeaning meaning = *op_meaning(plan_, step);
@@ -158,6 +160,13 @@ class PlanProof {
     for (size_t r = 0; r < step.results.size(); ++r) {
       int number = value + static_cast<int>(r);
       int result = step.results[r];
+      bool is_rounded = rounds_sums && std::find(meaning.sums.begin(), meaning.sums.end(), r) != meaning.sums.end();
+      check_rounding(result, passed.sums | ranges.summed[r], is_rounded);
+      if (is_rounded) {
+        number = rounded(number, tensor(result).type.dtype);
+        // Nothing of the model is made of it.
+        if (number == ValueNumbers::kUnknown) continue;
+      }
       if (numbers_.type(number) != tensor(result).type) {
         fail("makes \"{}\" as {}, the model's is {}", tensor(result).name, to_string(tensor(result).type),
              to_string(numbers_.type(number)));
@@ -172,6 +181,30 @@ class PlanProof {
       check_name(result);
       check_claim(result);
     }
+  }
+
+  /// The model makes a sum in f32 and casts it, the step does both: the value of the model's step that this one is but
+  /// for the rounding.
+  int unrounded_result(const PlanStep& step, const std::vector<int>& values) const {
+    if (step.attributes.has("sums")) return ValueNumbers::kUnknown;
+    Attributes unrounded = step.attributes;
+    unrounded.set("sums", std::string(to_string(DType::kF32)));
+    return numbers_.result(step.op, unrounded, values);
+  }
+
+  /// Rounded parts of a sum do not add up to the rounded sum; only a model whose sums across ranks are in the compute
+  /// type may have them. Moves of whole values through partial sums round nothing.
+  void check_rounding(int result, AxisSet parts, bool is_rounded) const {
+    const Precision& precision = numbers_.precision();
+    bool may_round = !is_rounded && precision.reduce == precision.compute;
+    if (parts == 0 || may_round || tensor(result).type.dtype == DType::kF32) return;
+    fail("rounds \"{}\" to {}, of which each rank of {} has its own part of a sum", tensor(result).name,
+         to_string(tensor(result).type.dtype), axes_text(parts));
+  }
+
+  /// The model's cast of a value.
+  int rounded(int value, DType to) const {
+    return numbers_.result(OpKind::kCast, {{"to", std::string(to_string(to))}}, {value});
   }
 
   /// What of the operands' sums passes through an op. Axis by axis, for sums over two axes may meet in one product:

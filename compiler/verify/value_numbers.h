@@ -33,6 +33,7 @@ class ValueNumbers {
   const std::map<int, int>& updates() const { return updates_; }
   /// By the name of the output.
   const std::map<std::string, int>& outputs() const { return outputs_; }
+  const Precision& precision() const { return model_.precision; }
   /// The model's nodes of a layer with an op: for messages.
   std::vector<const Node*> nodes_like(const std::string& layer, OpKind op) const;
   /// Number of a value of the model.

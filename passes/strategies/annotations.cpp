@@ -7,6 +7,7 @@
 #include <set>
 
 #include "compiler/core/check.h"
+#include "passes/strategies/cast_leaves.h"
 
 namespace tpc {
 namespace {
@@ -196,18 +197,19 @@ std::vector<Strategy> pinned_strategies(const AxisState& state, size_t node, Dia
 /// Two layers that share a weight may not pin it differently.
 void check_shared_weights(const Graph& graph, DiagnosticSink& diagnostics) {
   std::map<ValueId, std::pair<const Node*, Placement>> pinned;
+  std::vector<int> made_by = producers(graph);
   for (const Node& node : graph.nodes) {
     for (const Pin& pin : node.annotation.uses) {
       if (pin.first != "weight" || node.operands.size() < 2) continue;
-      auto [entry, is_new] = pinned.try_emplace(node.operands[1], &node, pin.second);
+      ValueId weight = behind_cast(graph, made_by, node.operands[1]);
+      auto [entry, is_new] = pinned.try_emplace(weight, &node, pin.second);
       if (is_new || entry->second.second == pin.second) continue;
       const Node& other = *entry->second.first;
       diagnostics.error(
           {graph.source_file, node.annotation.pointer},
           fmt::format("\"{}\" pins \"{}\" as {}, \"{}\" pins it as {}: one tensor has one placement at rest",
-                      node.layer, graph.value(node.operands[1]).name,
-                      placement_name(graph.value(node.operands[1]), pin.second), other.layer,
-                      placement_name(graph.value(node.operands[1]), entry->second.second)),
+                      node.layer, graph.value(weight).name, placement_name(graph.value(weight), pin.second),
+                      other.layer, placement_name(graph.value(weight), entry->second.second)),
           {{{graph.source_file, other.annotation.pointer}, "the other pin is here"}});
     }
   }
@@ -272,6 +274,7 @@ void apply_annotations(AxisState& state, DiagnosticSink& diagnostics) {
   std::set<ValueId> leaves;
   for (const Node& node : graph.nodes) {
     if (is_leaf(node.op)) leaves.insert(node.results.begin(), node.results.end());
+    if (node.op == OpKind::kCast && leaves.count(node.operands[0])) leaves.insert(node.results[0]);
   }
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];

@@ -21,7 +21,7 @@ double placement_cost(const Placement& from, const Placement& to, double element
 }  // namespace
 
 AxisState::AxisState(const Graph& graph, const NodeRules& ruled, NodeStrategies& chosen, size_t axis)
-    : graph_(graph), ruled_(ruled), chosen_(chosen), axis_(axis) {
+    : graph_(graph), producer_(producers(graph)), ruled_(ruled), chosen_(chosen), axis_(axis) {
   clear_placements();
   std::string_view user = user_axis(graph.mesh.axes()[axis].name);
   for (const MeshAxis& other : graph.mesh.axes()) {
@@ -34,11 +34,28 @@ void AxisState::choose(size_t node_index, Strategy strategy) {
   chosen_[node_index][axis_] = strategy;
   for (size_t i = 0; i < node.operands.size(); ++i) {
     Placement placement = wanted(node_index, strategy, i);
+    if (!made(node.operands[i])) choose_cast(node.operands[i], placement);
     if (!made(node.operands[i])) set_made(node.operands[i], placement);
     bool converted = *made(node.operands[i]) != placement && !is_available(node.operands[i], placement);
     if (converted) available_[node.operands[i].position()].push_back(placement);
   }
   for (size_t i = 0; i < node.results.size(); ++i) set_made(node.results[i], makes(node_index, strategy, i));
+}
+
+bool AxisState::waits_for_use(size_t node) const {
+  const Node& cast = graph_.nodes[node];
+  return cast.op == OpKind::kCast && !made(cast.operands[0]);
+}
+
+void AxisState::choose_cast(ValueId value, const Placement& placement) {
+  auto made_by = static_cast<size_t>(producer_[value.position()]);
+  if (!waits_for_use(made_by)) return;
+  const std::vector<Factor>& factors = ruled_[made_by].rule.factors;
+  for (size_t f = 0; f < factors.size() && placement.is_shard(); ++f) {
+    if (factors[f].results[0]->dim == placement.dim)
+      return choose(made_by, Strategy::factor(static_cast<int>(f), placement.unit));
+  }
+  choose(made_by, Strategy::replicate());
 }
 
 Placement AxisState::on_axis(const Shape& shape, Placement placement) const {

@@ -25,8 +25,11 @@ class AxisState {
   int64_t size() const { return graph_.mesh.axis_size(axis_); }
 
   Strategy chosen(size_t node) const { return chosen_[node][axis_]; }
-  /// Records the choice and how the node makes its results; a leaf operand that was free lies as this use wants it.
+  /// Records the choice and how the node makes its results; a leaf operand that was free lies as this use wants it, and
+  /// so does the leaf that such an operand is a cast of.
   void choose(size_t node, Strategy strategy);
+  /// The node casts a leaf that is still free: it is chosen with the first use of what it makes.
+  bool waits_for_use(size_t node) const;
   /// Forgets how values lie, keeps the choices.
   void clear_placements() {
     made_.assign(graph_.values.size(), std::nullopt);
@@ -62,10 +65,13 @@ class AxisState {
   std::optional<Strategy> partial_pass(size_t node) const;
 
  private:
+  /// Chooses the cast that makes `value`, so that it makes it as `placement` says.
+  void choose_cast(ValueId value, const Placement& placement);
   Placement on_axis(const Shape& shape, Placement placement) const;
   bool is_available(ValueId value, const Placement& placement) const;
 
   const Graph& graph_;
+  std::vector<int> producer_;
   const NodeRules& ruled_;
   NodeStrategies& chosen_;
   size_t axis_;

@@ -233,7 +233,7 @@ void walk_tensor_axis(AxisState& state, const PassContext& context, const Traini
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
     place_leaf(node);
-    if (node.phase != Phase::kForward || !state.ruled(i).has_rule) continue;
+    if (node.phase != Phase::kForward || !state.ruled(i).has_rule || state.waits_for_use(i)) continue;
     std::optional<Strategy> ruled = rules.choose(i, complete.operands(node));
     if (ruled) {
       state.choose(i, *ruled);
@@ -248,7 +248,7 @@ void walk_tensor_axis(AxisState& state, const PassContext& context, const Traini
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
     place_leaf(node);
-    if (!state.ruled(i).has_rule) continue;
+    if (!state.ruled(i).has_rule || state.waits_for_use(i)) continue;
     if (node.phase == Phase::kForward) {
       state.choose(i, state.chosen(i));
     } else {

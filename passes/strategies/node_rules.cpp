@@ -1,5 +1,6 @@
 #include "passes/strategies/node_rules.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "compiler/ir/node_kind.h"
@@ -23,6 +24,10 @@ NodeRules::NodeRules(const Graph& graph) {
     std::vector<TensorType> results = result_types(graph, node);
     kind.rule = def.sharding_rule({node.attributes, operands, results});
     kind.has_rule = true;
+    // Ops that round may not work on the parts of sums that are f32 until they are whole.
+    bool rounds =
+        std::any_of(results.begin(), results.end(), [](const TensorType& type) { return type.dtype != DType::kF32; });
+    if (rounds && graph.precision.is_mixed() && graph.precision.reduce == DType::kF32) kind.rule.linear.clear();
   }
 }
 

@@ -10,6 +10,7 @@
 #include "compiler/core/check.h"
 #include "compiler/ops/op_def.h"
 #include "passes/strategies/annotations.h"
+#include "passes/strategies/cast_leaves.h"
 
 namespace tpc {
 namespace {
@@ -359,9 +360,10 @@ std::vector<TensorSharding> SearchSpace::make_at_rest(ValueId leaf, const std::v
 void SearchSpace::find_leaves() {
   kind_of_leaf_.assign(graph_.values.size(), -1);
   std::map<ValueId, std::vector<const Node*>> pinned_by;
+  std::vector<int> made_by = producers(graph_);
   for (const Node& node : graph_.nodes) {
     if (node.phase == Phase::kForward && !node.annotation.empty() && node.operands.size() >= 2)
-      pinned_by[node.operands[1]].push_back(&node);
+      pinned_by[behind_cast(graph_, made_by, node.operands[1])].push_back(&node);
   }
   std::unordered_map<std::string, int> known;
   for (const Node& node : graph_.nodes) {

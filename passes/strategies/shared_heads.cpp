@@ -3,6 +3,7 @@
 #include <set>
 
 #include "compiler/ops/op_def.h"
+#include "passes/strategies/cast_leaves.h"
 
 namespace tpc {
 
@@ -32,8 +33,10 @@ struct SharedHeads::Walk {
     }
     result.repeats_[static_cast<size_t>(made_by)] = makes_nothing_else(node);
     for (ValueId operand : node.operands) {
-      if (is_leaf(graph.nodes[static_cast<size_t>(producer[operand.position()])].op))
-        result.shared_leaf_[operand.position()] = true;
+      ValueId leaf = behind_cast(graph, producer, operand);
+      if (!is_leaf(graph.nodes[static_cast<size_t>(producer[leaf.position()])].op)) continue;
+      result.shared_leaf_[leaf.position()] = true;
+      if (leaf != operand) result.shares_[static_cast<size_t>(producer[operand.position()])] = true;
     }
   }
 

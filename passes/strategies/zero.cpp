@@ -26,6 +26,18 @@ class DataSplitter {
   }
 
  private:
+  /// A rank casts its block, and the ranks gather the smaller one, in backward again.
+  void split_casts(ValueId parameter, int64_t dim) {
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      const Node& cast = graph_.nodes[i];
+      if (cast.op != OpKind::kCast || cast.operands[0] != parameter) continue;
+      chosen_.nodes[i][axis_] = along(i, dim);
+      const RuledNode& ruled = rules_[i];
+      chosen_.kept[cast.results[0].position()] =
+          node_sharding(ruled.rule, chosen_.nodes[i], ruled.operand_shapes, ruled.result_shapes, graph_.mesh).results;
+    }
+  }
+
   Strategy along(size_t node, int64_t dim) const {
     const std::vector<Factor>& factors = rules_[node].rule.factors;
     for (size_t f = 0; f < factors.size(); ++f) {
@@ -60,6 +72,7 @@ class DataSplitter {
       TensorSharding at_rest = sharding_now();
       chosen_.leaves[node.operands[0].position()] = at_rest;
       chosen_.kept[node.operands[0].position()] = {at_rest};
+      split_casts(node.operands[0], best);
     }
     return best;
   }

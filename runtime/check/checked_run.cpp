@@ -16,7 +16,7 @@ std::string checked_run(const Plan& plan, const Plan& one_rank, DataSource& data
   std::unique_ptr<ObservedRun> exact = make_run(one_rank), perturbed = make_run(one_rank), run = make_run(plan);
   ModelStep model(*exact, *perturbed);
   PlanComparison comparison(*run, model, plans.match);
-  CheckSummary summary(plans, run->epsilon());
+  CheckSummary summary(plans, run->epsilon(DType::kF32));
   comparison.compare_start();
   for (uint64_t step = 0; step < options.num_steps; ++step) {
     auto tell = [&](std::string_view which, const Plan& told) -> StepObserver {
@@ -29,7 +29,7 @@ std::string checked_run(const Plan& plan, const Plan& one_rank, DataSource& data
     comparison.run(step, batch, tell("the plan", plan));
     std::vector<CheckedTensor> results = comparison.results();
     if (!std::all_of(results.begin(), results.end(), [](const CheckedTensor& c) { return c.is_good(); })) {
-      throw UserError(difference_report(plans, results, step, run->epsilon(), options.file));
+      throw UserError(difference_report(plans, results, step, run->epsilon(DType::kF32), options.file));
     }
     summary.add_step(results);
   }
@@ -37,7 +37,7 @@ std::string checked_run(const Plan& plan, const Plan& one_rank, DataSource& data
 }
 
 void require_check_memory(const Plan& plan, const Plan& one_rank, int64_t element) {
-  double ranks = static_cast<double>(plan.arena_bytes) / 4 * static_cast<double>(element);
+  double ranks = run_bytes(plan, element);
   auto world = static_cast<double>(plan.mesh.world_size());
   double model = ModelStep::bytes(one_rank, element);
   auto present = static_cast<double>(physical_memory());

@@ -4,14 +4,12 @@
 #include <limits>
 
 #include "compiler/core/check.h"
+#include "compiler/lowering/region_copy.h"
+#include "runtime/check/model_step.h"
 #include "runtime/initial_values.h"
-#include "runtime/region_copy.h"
 
 namespace tpc {
 namespace {
-
-// Every element of a plan has four bytes.
-constexpr int64_t kPlanElement = 4;
 
 bool reduces(OpKind op) { return op == OpKind::kAllReduce || op == OpKind::kReduceScatter; }
 
@@ -19,17 +17,18 @@ bool is_max(const PlanStep& step) { return step.attributes.has("op") && step.att
 
 }  // namespace
 
-DoubleRun::DoubleRun(Plan plan, uint64_t seed) : plan_(std::move(plan)), context_{seed, 0} {
+DoubleRun::DoubleRun(Plan plan, uint64_t seed)
+    : plan_(std::move(plan)), plan_element_(smallest_element(plan_)), context_{seed, 0} {
   RankPrograms programs(plan_);
   for (int64_t rank = 0; rank < plan_.mesh.world_size(); ++rank) {
     ranks_.push_back(programs.of(rank));
-    arenas_.push_back(std::make_unique<double[]>(static_cast<size_t>(plan_.arena_bytes / kPlanElement)));
+    arenas_.push_back(std::make_unique<double[]>(static_cast<size_t>(plan_.arena_bytes / plan_element_)));
     for (int t = 0; t < static_cast<int>(plan_.tensors.size()); ++t) fill(rank, t);
   }
 }
 
 double* DoubleRun::address(int64_t rank, int tensor) const {
-  return arenas_[static_cast<size_t>(rank)].get() + plan_.tensors[static_cast<size_t>(tensor)].offset / kPlanElement;
+  return arenas_[static_cast<size_t>(rank)].get() + plan_.tensors[static_cast<size_t>(tensor)].offset / plan_element_;
 }
 
 RankPart DoubleRun::part(int64_t rank, int tensor) const {
@@ -37,7 +36,7 @@ RankPart DoubleRun::part(int64_t rank, int tensor) const {
   return {region, std::span(address(rank, tensor), static_cast<size_t>(region.num_elements()))};
 }
 
-double DoubleRun::epsilon() const { return std::numeric_limits<double>::epsilon(); }
+double DoubleRun::epsilon(DType /*dtype*/) const { return std::numeric_limits<double>::epsilon(); }
 
 void DoubleRun::fill(int64_t rank, int tensor) {
   const PlanTensor& t = plan_.tensors[static_cast<size_t>(tensor)];

@@ -10,7 +10,8 @@
 
 namespace tpc {
 
-/// Memory is laid out as the plan says, twice as large: a plan that reuses a buffer too early does so here, too.
+/// Memory is laid out as the plan says, with a double for each of the smallest elements: a plan that reuses a buffer
+/// too early does so here, too.
 class DoubleRun final : public ObservedRun {
  public:
   /// Parameters and states start as in training, see initial_values.h.
@@ -18,7 +19,7 @@ class DoubleRun final : public ObservedRun {
 
   const Plan& plan() const override { return plan_; }
   RankPart part(int64_t rank, int tensor) const override;
-  double epsilon() const override;
+  double epsilon(DType dtype) const override;
   void run_step(const Batch& batch, const StepObserver& after) override;
 
  private:
@@ -30,6 +31,7 @@ class DoubleRun final : public ObservedRun {
   std::vector<double> exchanged(const RankPlan& rank, const RankStep& rank_step) const;
 
   Plan plan_;
+  int64_t plan_element_;
   StepContext context_;
   std::vector<RankPlan> ranks_;
   std::vector<std::unique_ptr<double[]>> arenas_;  // one a rank

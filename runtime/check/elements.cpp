@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "compiler/core/check.h"
-#include "runtime/region_copy.h"
+#include "compiler/lowering/region_copy.h"
 
 namespace tpc {
 namespace {

@@ -1,4 +1,4 @@
-/// Tensors in the precision of a run: f32 and i32 as the runtime holds them, or everything in double.
+/// Tensors in the precision of a run: f32, bf16 and i32 as the runtime holds them, or everything in double.
 #pragma once
 
 #include <cstdint>
@@ -6,14 +6,15 @@
 #include <variant>
 #include <vector>
 
+#include "compiler/core/bfloat16.h"
 #include "compiler/sharding/placement.h"
 
 namespace tpc {
 
 /// Elements in somebody's memory, row-major.
-using Elements = std::variant<std::span<float>, std::span<double>, std::span<int32_t>>;
+using Elements = std::variant<std::span<float>, std::span<double>, std::span<int32_t>, std::span<BFloat16>>;
 /// A copy of them.
-using Values = std::variant<std::vector<float>, std::vector<double>, std::vector<int32_t>>;
+using Values = std::variant<std::vector<float>, std::vector<double>, std::vector<int32_t>, std::vector<BFloat16>>;
 
 /// What one rank holds of a tensor.
 struct RankPart {

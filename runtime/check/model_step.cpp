@@ -10,16 +10,17 @@
 namespace tpc {
 namespace {
 
-// Every element moves by one rounding up or down, as bit i of the stream says.
-template <class Float>
+// Every element moves by one rounding up or down, as bit i of the stream says. `Wide` holds the product.
+template <class Wide, class Float>
 void add_rounding(std::span<Float> values, PhiloxKey key, uint64_t stream, double epsilon) {
   constexpr size_t kBits = 32;
-  auto more = static_cast<Float>(1 + epsilon);
-  auto less = static_cast<Float>(1 - epsilon);
+  auto more = static_cast<Wide>(1 + epsilon);
+  auto less = static_cast<Wide>(1 - epsilon);
   uint32_t word = 0;
   for (size_t i = 0; i < values.size(); ++i) {
     if (i % kBits == 0) word = random_word(key, stream, i / kBits);
-    values[i] *= (word >> (i % kBits) & 1U) != 0 ? more : less;
+    bool is_more = (word >> (i % kBits) & 1U) != 0;
+    values[i] = static_cast<Float>(static_cast<Wide>(values[i]) * (is_more ? more : less));
   }
 }
 
@@ -95,9 +96,14 @@ void ModelStep::keep(int tensor) {
 }
 
 void ModelStep::measure(int step) {
+  double epsilon = exact_.epsilon(DType::kF32);
+  for (int operand : plan().steps[static_cast<size_t>(step)].operands) {
+    epsilon = std::max(epsilon, exact_.epsilon(plan().tensors[static_cast<size_t>(operand)].type.dtype));
+  }
+  const double scale = exact_.epsilon(DType::kF32) / epsilon;
   for (int result : plan().steps[static_cast<size_t>(step)].results) {
     const Shape& shape = plan().tensors[static_cast<size_t>(result)].type.shape;
-    double noise = compare_part(perturbed_.part(0, result), value(result), shape, 0).largest;
+    double noise = compare_part(perturbed_.part(0, result), value(result), shape, 0).largest * scale;
     // Where rounding alone overflows, nothing may be tolerated that does not.
     noise_[static_cast<size_t>(result)] = std::isfinite(noise) ? noise : 0;
     perturb(result);
@@ -108,12 +114,16 @@ void ModelStep::perturb(int tensor) {
   const PlanTensor& t = plan().tensors[static_cast<size_t>(tensor)];
   RankPart part = perturbed_.part(0, tensor);
   load_part(value(tensor), t.type.shape, part);
-  if (t.type.dtype != DType::kF32) return;
+  if (!is_float(t.type.dtype)) return;
   PhiloxKey key = philox_key(step_, "check/" + t.name);
   std::visit(
       [&](auto elements) {
-        if constexpr (std::is_floating_point_v<typename decltype(elements)::element_type>) {
-          add_rounding(elements, key, step_, exact_.epsilon());
+        using Element = typename decltype(elements)::element_type;
+        double epsilon = exact_.epsilon(t.type.dtype);
+        if constexpr (std::is_floating_point_v<Element>) {
+          add_rounding<Element>(elements, key, step_, epsilon);
+        } else if constexpr (std::is_same_v<Element, BFloat16>) {
+          add_rounding<float>(elements, key, step_, epsilon);
         }
       },
       part.elements);
@@ -122,15 +132,29 @@ void ModelStep::perturb(int tensor) {
 double ModelStep::tolerance(int tensor, int64_t num_terms, double scale) const {
   auto t = static_cast<size_t>(tensor);
   double growth = 4 * std::sqrt(static_cast<double>(num_terms));
-  return growth * (noise_[t] + exact_.epsilon() * std::max(magnitude_[t], scale));
+  double largest = std::max(magnitude_[t], scale);
+  double rounded = plan().tensors[t].type.dtype == DType::kBF16 ? 2 * exact_.epsilon(DType::kBF16) * largest : 0;
+  return growth * (noise_[t] + exact_.epsilon(DType::kF32) * largest) + rounded;
 }
 
 double ModelStep::bytes(const Plan& plan, int64_t element) {
-  double elements = static_cast<double>(plan.arena_bytes) / 4 * 2;
+  double elements = 0;
   for (const PlanTensor& tensor : plan.tensors) {
     elements += static_cast<double>(num_elements(tensor.type.shape));
   }
-  return elements * static_cast<double>(element);
+  return 2 * run_bytes(plan, element) + elements * static_cast<double>(element);
+}
+
+int64_t smallest_element(const Plan& plan) {
+  int64_t smallest = byte_size(DType::kF32);
+  for (const PlanTensor& tensor : plan.tensors) smallest = std::min(smallest, byte_size(tensor.type.dtype));
+  return smallest;
+}
+
+double run_bytes(const Plan& plan, int64_t element) {
+  auto bytes = static_cast<double>(plan.arena_bytes);
+  bool is_double = element == static_cast<int64_t>(sizeof(double));
+  return is_double ? bytes / static_cast<double>(smallest_element(plan)) * static_cast<double>(element) : bytes;
 }
 
 }  // namespace tpc

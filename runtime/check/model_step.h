@@ -16,7 +16,9 @@ namespace tpc {
 /// For a tensor whose elements are sums of n terms
 ///   tolerance = 4 sqrt(n) (noise + epsilon * magnitude)
 /// with the largest difference of the two runs and the largest element. sqrt(n) is how roundings of n additions in
-/// another order grow beyond those of the terms.
+/// another order grow beyond those of the terms. Kernels add in f32 whatever their operands are: where operands are
+/// bf16, and off by a rounding of bf16, the noise is scaled to one of f32. A tensor that is itself bf16 is rounded once
+/// more, and a sum near the middle of two numbers to the one or the other: 2 epsilon of bf16 * magnitude on top.
 class ModelStep {
  public:
   /// Both runs are of one and the same plan on one rank, and outlive this object.
@@ -55,6 +57,11 @@ class ModelStep {
   std::vector<double> noise_;
   std::vector<double> magnitude_;
 };
+
+/// Bytes of the smallest element in a plan.
+int64_t smallest_element(const Plan& plan);
+/// Bytes of one rank's arena in a run: as the plan says, or, with 8, a double for each of its smallest elements.
+double run_bytes(const Plan& plan, int64_t element);
 
 /// A parameter or state: what a training step leaves to the next one.
 bool is_learned(const PlanTensor& tensor);

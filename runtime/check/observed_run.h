@@ -18,8 +18,9 @@ class ObservedRun {
   /// What `rank` holds of plan().tensors[tensor], in the run's own memory. A tensor that does not persist has it from
   /// the step that makes it to the last that reads it.
   virtual RankPart part(int64_t rank, int tensor) const = 0;
-  /// Twice the largest relative error of one rounding: 2^-23 for f32, 2^-52 for double.
-  virtual double epsilon() const = 0;
+  /// Twice the largest relative error of one rounding of a float tensor of type `dtype`: 2^-23 for f32, 2^-7 for bf16,
+  /// 2^-52 for what is double.
+  virtual double epsilon(DType dtype) const = 0;
   /// Runs the next training step. The ranks may call `after` at the same time, each in its own thread.
   virtual void run_step(const Batch& batch, const StepObserver& after) = 0;
 };

@@ -8,11 +8,11 @@ namespace tpc {
 
 class TrainedRun final : public ObservedRun {
  public:
-  TrainedRun(Plan plan, const Trainer::MakeBackend& make_backend, const TrainerOptions& options);
+  TrainedRun(Plan plan, Trainer::MakeDevice make_device, TrainerOptions options);
 
   const Plan& plan() const override { return trainer_.plan(); }
   RankPart part(int64_t rank, int tensor) const override;
-  double epsilon() const override;
+  double epsilon(DType dtype) const override;
   void run_step(const Batch& batch, const StepObserver& after) override;
 
  private:

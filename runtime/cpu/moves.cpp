@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "runtime/cpu/kernel_table.h"
-#include "runtime/region_copy.h"
+#include "compiler/lowering/region_copy.h"
 
 namespace tpc {
 

@@ -4,26 +4,32 @@
 
 namespace tpc::cuda {
 
-DeviceQueue::DeviceQueue() {
-  TPC_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+DeviceQueue::DeviceQueue(Priority priority) {
+  int lowest = 0;
+  int highest = 0;
+  TPC_CUDA(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
+  TPC_CUDA(
+      cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, priority == Priority::kHigh ? highest : lowest));
   TPC_CUDA(cudaMalloc(&context_, sizeof(StepContext)));
-  TPC_CUDA(cudaMallocHost(&host_context_, sizeof(StepContext)));
 }
 
 DeviceQueue::~DeviceQueue() {
   // What fails here has failed before.
-  static_cast<void>(cudaStreamSynchronize(stream_));
   static_cast<void>(cudaFree(workspace_));
-  static_cast<void>(cudaFreeHost(host_context_));
   static_cast<void>(cudaFree(context_));
   static_cast<void>(cudaStreamDestroy(stream_));
 }
 
+bool DeviceQueue::is_done() const {
+  cudaError_t status = cudaStreamQuery(stream_);
+  if (status == cudaErrorNotReady) return false;
+  check_cuda(status, "a kernel");
+  return true;
+}
+
 void DeviceQueue::set_context(const StepContext& context) {
-  // The copy of the step before may still read.
-  TPC_CUDA(cudaStreamSynchronize(stream_));
-  *host_context_ = context;
-  TPC_CUDA(cudaMemcpyAsync(context_, host_context_, sizeof(StepContext), cudaMemcpyHostToDevice, stream_));
+  // Ordinary memory is read before the call returns, so the step before may still run.
+  TPC_CUDA(cudaMemcpyAsync(context_, &context, sizeof(StepContext), cudaMemcpyHostToDevice, stream_));
 }
 
 void DeviceQueue::reserve(int64_t bytes) {

@@ -10,17 +10,21 @@
 
 namespace tpc::cuda {
 
-/// The compute stream of one rank, what varies from step to step in device memory, and working memory. Kernels of a
-/// queue run one after the other, so all of them use the same working memory, each from its start.
+/// A stream of one rank, what varies from step to step in device memory, and working memory. What is issued to a queue
+/// runs one after the other, so all of it uses the same working memory, each from its start.
 class DeviceQueue {
  public:
+  enum class Priority : uint8_t { kNormal, kHigh };
+
   /// Of the current device, which stays the thread's. Throws DeviceError.
-  DeviceQueue();
+  explicit DeviceQueue(Priority priority = Priority::kNormal);
   ~DeviceQueue();
   DeviceQueue(const DeviceQueue&) = delete;
   DeviceQueue& operator=(const DeviceQueue&) = delete;
 
   cudaStream_t stream() const { return stream_; }
+  /// Throws DeviceError when what was issued has failed.
+  bool is_done() const;
 
   /// Seed and number of the training step that runs, in device memory: a captured step is replayed with other values.
   const StepContext* context() const { return context_; }
@@ -36,7 +40,6 @@ class DeviceQueue {
  private:
   cudaStream_t stream_ = nullptr;
   StepContext* context_ = nullptr;
-  StepContext* host_context_ = nullptr;  // pinned
   std::byte* workspace_ = nullptr;
   int64_t workspace_bytes_ = 0;
 };

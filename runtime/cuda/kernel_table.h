@@ -13,8 +13,8 @@ namespace tpc::cuda {
 /// A step's tensors lie in device memory. The kernel issues its work to the queue's stream and waits for nothing.
 using PrepareKernel = std::unique_ptr<Kernel> (*)(const LocalStep& step, DeviceQueue& queue);
 
-/// Of ops that a step does to many tensors, each too small to fill the device: one launch for all of them. The steps are
-/// of one op, attributes and types may differ, and none reads or writes what another one writes. A single step is a
+/// Of ops that a step does to many tensors, each too small to fill the device: one launch for all of them. The steps
+/// are of one op, attributes and types may differ, and none reads or writes what another one writes. A single step is a
 /// group of one.
 using PrepareGroup = std::unique_ptr<Kernel> (*)(std::span<const LocalStep> steps, DeviceQueue& queue);
 

@@ -284,6 +284,9 @@ void StoreCenter::check_time(Deadline now) {
     if (peer == nullptr || now - peer->last_heard() < patience_.silence) continue;
     fail(RunFailure::Kind::kNoticed, rank,
          fmt::format("rank {} has not been heard of for {} s", rank, seconds(patience_.silence)));
+    // It finds the failure if it ever goes on; nobody waits for that.
+    peer->exchange();
+    lose(rank);
     return;
   }
   if (heart_.beats(now)) send_to_all(Frame::Type::kBeat, "");
@@ -308,12 +311,12 @@ void StoreCenter::fail(RunFailure::Kind kind, int64_t rank, std::string message)
   end({kind, rank, 0, std::move(message)});
 }
 
-void StoreCenter::end(const RunFailure& failure) {
+void StoreCenter::end(RunFailure failure) {
   if (state_ == State::kClosing) return;
   unsettled_.reset();
   round_.reset();
   send_to_all(Frame::Type::kFailure, encode_failure(failure));
-  mailbox_.end(failure);
+  mailbox_.end(std::move(failure));
   start_closing();
 }
 

@@ -60,7 +60,7 @@ class StoreCenter final : public StoreSide {
   void check_time(Deadline now);
   void fail_later(RunFailure failure);
   void fail(RunFailure::Kind kind, int64_t rank, std::string message);
-  void end(const RunFailure& failure);
+  void end(RunFailure failure);
   void start_closing();
   std::string missing_at_meeting() const;
 

@@ -46,7 +46,32 @@ void reduce(std::span<const float* const> sources, int64_t offset, float* target
   }
 }
 
+template <class Op>
+void reduce(std::span<const BFloat16* const> sources, int64_t offset, BFloat16* target, int64_t length) {
+  alignas(64) float partial[kChunk];
+  for (int64_t begin = 0; begin < length; begin += kChunk) {
+    const int64_t size = std::min(kChunk, length - begin);
+    const BFloat16* first = sources[0] + offset + begin;
+    for (int64_t i = 0; i < size; ++i) partial[i] = static_cast<float>(first[i]);
+    for (size_t s = 1; s < sources.size(); ++s) {
+      const BFloat16* next = sources[s] + offset + begin;
+      for (int64_t i = 0; i < size; ++i) partial[i] = Op::of(partial[i], static_cast<float>(next[i]));
+    }
+    for (int64_t i = 0; i < size; ++i) target[begin + i] = BFloat16(partial[i]);
+  }
+}
+
 }  // namespace
+
+void reduce_run(ReduceOp op, std::span<const BFloat16* const> sources, int64_t offset, BFloat16* target,
+                int64_t length) {
+  TPC_CHECK(!sources.empty(), "nothing to reduce");
+  if (op == ReduceOp::kMax) {
+    reduce<Max>(sources, offset, target, length);
+  } else {
+    reduce<Sum>(sources, offset, target, length);
+  }
+}
 
 void reduce_run(ReduceOp op, std::span<const float* const> sources, int64_t offset, float* target, int64_t length) {
   TPC_CHECK(!sources.empty(), "nothing to reduce");

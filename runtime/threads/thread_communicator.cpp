@@ -7,13 +7,11 @@
 #include <numeric>
 
 #include "compiler/core/philox.h"
-#include "runtime/region_copy.h"
+#include "compiler/lowering/region_copy.h"
 #include "runtime/threads/reduce_run.h"
 
 namespace tpc {
 namespace {
-
-constexpr int64_t kElementSize = 4;
 
 uint64_t hash_of(const std::string& text) {
   PhiloxKey key = philox_key(/*seed=*/0, text);
@@ -34,7 +32,7 @@ std::string agreement(const CollectiveStep& step) {
 bool overlap(const LocalTensor& a, const LocalTensor& b) {
   auto begin = [](const LocalTensor& t) { return reinterpret_cast<uintptr_t>(t.data); };
   auto end = [&](const LocalTensor& t) {
-    return begin(t) + static_cast<uintptr_t>(t.region.num_elements() * kElementSize);
+    return begin(t) + static_cast<uintptr_t>(t.region.num_elements() * byte_size(t.type.dtype));
   };
   return begin(a) < end(b) && begin(b) < end(a);
 }
@@ -46,6 +44,7 @@ class ThreadCollective : public Collective {
       : input_(step.input),
         output_(step.output),
         own_(static_cast<size_t>(step.index)),
+        element_size_(byte_size(step.input.type.dtype)),
         meeting_(world.rendezvous(step.group)),
         announcement_(world.keep({describe(step), hash_of(agreement(step)), step.input.data, nullptr})) {}
 
@@ -64,11 +63,15 @@ class ThreadCollective : public Collective {
     }
   }
 
-  const float* input_of(size_t member) const { return static_cast<const float*>(meeting_.announced(member).input); }
+  const void* input_of(size_t member) const { return meeting_.announced(member).input; }
+  /// Element `index` of the output.
+  char* output_at(int64_t index) const { return static_cast<char*>(output_.data) + index * element_size_; }
+  size_t bytes(int64_t elements) const { return static_cast<size_t>(elements * element_size_); }
 
   LocalTensor input_;
   LocalTensor output_;
   size_t own_;
+  int64_t element_size_;
   Rendezvous& meeting_;
   Announcement& announcement_;
 };
@@ -88,20 +91,20 @@ class Exchange final : public ThreadCollective {
     }
     TPC_CHECK(covered == output_.region.num_elements(), "{}: the members hold {} of {} elements", describe(step),
               covered, output_.region.num_elements());
-    if (overlap(input_, output_)) aside_.resize(static_cast<size_t>(covered));
+    if (overlap(input_, output_)) aside_.resize(bytes(covered));
   }
 
   int64_t run() override {
     meet_and_compare();
-    float* target = aside_.empty() ? output_.f32() : aside_.data();
+    char* target = aside_.empty() ? output_at(0) : aside_.data();
     int64_t received = 0;
     for (const Part& part : parts_) {
-      int64_t copied = part.copy.run(input_of(part.member), target);
+      int64_t copied = part.copy.run(input_of(part.member), target, element_size_);
       if (part.member != own_) received += copied;
     }
     meet();
-    if (!aside_.empty()) std::memcpy(output_.data, aside_.data(), aside_.size() * sizeof(float));
-    return received * kElementSize;
+    if (!aside_.empty()) std::memcpy(output_.data, aside_.data(), aside_.size());
+    return received * element_size_;
   }
 
  private:
@@ -110,14 +113,14 @@ class Exchange final : public ThreadCollective {
     RegionCopy copy;
   };
   std::vector<Part> parts_;
-  std::vector<float> aside_;
+  std::vector<char> aside_;
 };
 
 class Reduction : public ThreadCollective {
  public:
   Reduction(const CollectiveStep& step, ThreadWorld& world)
-      : ThreadCollective(step, world), reduce_(step.reduce), sources_(size()) {
-    TPC_CHECK(input_.type.dtype == DType::kF32, "{}: {} is not reduced", describe(step), to_string(input_.type));
+      : ThreadCollective(step, world), reduce_(step.reduce), sources_(size()), bf16_sources_(size()) {
+    TPC_CHECK(is_float(input_.type.dtype), "{}: {} is not reduced", describe(step), to_string(input_.type));
     for (const Region& region : step.input_regions) {
       TPC_CHECK(region == input_.region, "{}: the members hold different parts", describe(step));
     }
@@ -125,17 +128,26 @@ class Reduction : public ThreadCollective {
 
  protected:
   void find_sources() {
-    for (size_t member = 0; member < size(); ++member) sources_[member] = input_of(member);
+    for (size_t member = 0; member < size(); ++member) {
+      sources_[member] = static_cast<const float*>(input_of(member));
+      bf16_sources_[member] = static_cast<const BFloat16*>(input_of(member));
+    }
   }
   // Reduces `length` elements from `offset` of all members' inputs; returns the elements that came from peers.
-  int64_t reduce(int64_t offset, float* target, int64_t length) const {
-    reduce_run(reduce_, sources_, offset, target, length);
+  int64_t reduce(int64_t offset, char* target, int64_t length) const {
+    if (input_.type.dtype == DType::kBF16) {
+      reduce_run(reduce_, bf16_sources_, offset, reinterpret_cast<BFloat16*>(target), length);
+    } else {
+      reduce_run(reduce_, sources_, offset, reinterpret_cast<float*>(target), length);
+    }
     return static_cast<int64_t>(size() - 1) * length;
   }
 
  private:
   ReduceOp reduce_;
+  // Of one of the two types.
   std::vector<const float*> sources_;
+  std::vector<const BFloat16*> bf16_sources_;
 };
 
 // Only what will be held is reduced.
@@ -146,25 +158,25 @@ class ReduceScatter final : public Reduction {
     int64_t held = output_.region.num_elements();
     TPC_CHECK(part_.num_elements() == held, "{}: the members hold {} of {} elements", describe(step),
               part_.num_elements(), held);
-    if (overlap(input_, output_)) aside_.resize(static_cast<size_t>(held));
+    if (overlap(input_, output_)) aside_.resize(bytes(held));
   }
 
   int64_t run() override {
     meet_and_compare();
     find_sources();
-    float* target = aside_.empty() ? output_.f32() : aside_.data();
+    char* target = aside_.empty() ? output_at(0) : aside_.data();
     int64_t received = 0;
     part_.for_each_run([&](int64_t source, int64_t destination, int64_t length) {
-      received += reduce(source, target + destination, length);
+      received += reduce(source, target + destination * element_size_, length);
     });
     meet();
-    if (!aside_.empty()) std::memcpy(output_.data, aside_.data(), aside_.size() * sizeof(float));
-    return received * kElementSize;
+    if (!aside_.empty()) std::memcpy(output_.data, aside_.data(), aside_.size());
+    return received * element_size_;
   }
 
  private:
   RegionCopy part_;
-  std::vector<float> aside_;
+  std::vector<char> aside_;
 };
 
 // Each member reduces its balanced block of the flattened tensor, then fetches the other blocks from who reduced them.
@@ -179,35 +191,32 @@ class AllReduce final : public Reduction {
       blocks_.push_back(balanced_block(total, /*unit=*/1, static_cast<int64_t>(size()), static_cast<int64_t>(member)));
     }
     const Interval& block = blocks_[own_];
-    if (input_.data != output_.data && overlap(input_, output_)) aside_.resize(static_cast<size_t>(block.size()));
-    announcement_.block = aside_.empty() ? output_.f32() + block.begin : aside_.data();
+    if (input_.data != output_.data && overlap(input_, output_)) aside_.resize(bytes(block.size()));
+    announcement_.block = aside_.empty() ? output_at(block.begin) : aside_.data();
   }
 
   int64_t run() override {
     meet_and_compare();
     find_sources();
     const Interval& block = blocks_[own_];
-    float* target = aside_.empty() ? output_.f32() + block.begin : aside_.data();
+    char* target = aside_.empty() ? output_at(block.begin) : aside_.data();
     int64_t received = reduce(block.begin, target, block.size());
     meet();
     for (size_t i = 1; i < size(); ++i) {
       size_t member = (own_ + i) % size();
       const Interval& theirs = blocks_[member];
       if (theirs.size() == 0) continue;
-      std::memcpy(output_.f32() + theirs.begin, meeting_.announced(member).block,
-                  static_cast<size_t>(theirs.size() * kElementSize));
+      std::memcpy(output_at(theirs.begin), meeting_.announced(member).block, bytes(theirs.size()));
       received += theirs.size();
     }
     meet();
-    if (!aside_.empty()) {
-      std::memcpy(output_.f32() + block.begin, aside_.data(), aside_.size() * sizeof(float));
-    }
-    return received * kElementSize;
+    if (!aside_.empty()) std::memcpy(output_at(block.begin), aside_.data(), aside_.size());
+    return received * element_size_;
   }
 
  private:
   std::vector<Interval> blocks_;
-  std::vector<float> aside_;
+  std::vector<char> aside_;
 };
 
 std::vector<int64_t> all_ranks(int64_t world_size) {

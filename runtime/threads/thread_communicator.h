@@ -8,8 +8,8 @@ namespace tpc {
 
 /// The end of rank `rank`. Each collective is: meet, read what the peers hold, meet again (all_reduce meets once more
 /// in the middle). Sums are taken in the order of the group, for every element and on every member, so all hold the
-/// same bits. f32 sum and max; f32 and i32 copies. Input and output may be the same buffer or overlap. Members that
-/// issue different collectives are an InternalError that names both.
+/// same bits. f32 and bf16 sum and max (bf16 in float, rounded once); copies of any element. Input and output may be
+/// the same buffer or overlap. Members that issue different collectives are an InternalError that names both.
 class ThreadCommunicator final : public Communicator {
  public:
   ThreadCommunicator(ThreadWorld& world, int64_t rank);

@@ -27,10 +27,11 @@ void capture_event_record(cudaEvent_t event, cudaStream_t stream) {
 }
 
 cudaError_t capture_event_wait(cudaStream_t stream, cudaEvent_t event) {
-  std::shared_ptr<Capture> capture = event->capture && !event->capture->ended ? event->capture : nullptr;
-  if (!capture) {
-    if (!stream->capture) return cudaSuccess;  // the capture has ended, and with it what the event stood for
-    if (event->recorded == 0) return cudaSuccess;
+  std::shared_ptr<Capture> capture = event->capture;
+  if (!capture || capture->ended) {
+    // Outside of its capture the event stands for nothing that ever happens.
+    if (!stream->capture) return cudaErrorCapturedEvent;
+    if (!capture && event->recorded == 0) return cudaSuccess;
     stream->capture->invalid = true;
     return cudaErrorStreamCaptureIsolation;
   }

@@ -73,7 +73,8 @@ class Collective final : public RunningOperation {
           copy(page + part * bytes, operation_.in + (part * operation_.count + at_) * element_, bytes);
         }
         return;
-      default: copy(page, operation_.in + at_ * element_, bytes);
+      default:
+        copy(page, operation_.in + at_ * element_, bytes);
     }
   }
 
@@ -108,7 +109,9 @@ class Collective final : public RunningOperation {
         for (const std::byte*& page : pages) page += static_cast<uint64_t>(rank_) * bytes;
         reduce(operation_.type, operation_.op, pages.data(), communicator_.num_ranks, out, count);
         return;
-      case OperationKind::kBroadcast: copy(out, pages[static_cast<size_t>(operation_.root)], bytes); return;
+      case OperationKind::kBroadcast:
+        copy(out, pages[static_cast<size_t>(operation_.root)], bytes);
+        return;
       case OperationKind::kAllGather:
         for (uint64_t part = 0; part < num_ranks_; ++part) {
           copy(out + part * operation_.count * element_, pages[part], bytes);
@@ -119,7 +122,8 @@ class Collective final : public RunningOperation {
           copy(out + part * operation_.count * element_, pages[part] + static_cast<uint64_t>(rank_) * bytes, bytes);
         }
         return;
-      default: die("{} is no collective", call_name(operation_.kind));
+      default:
+        die("{} is no collective", call_name(operation_.kind));
     }
   }
 

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <thread>
 
 #include "tests/fake_cuda/call.h"
 #include "tests/fake_cuda/report.h"
+#include "tests/fake_cuda/scheduler.h"
 
 using namespace fake_cuda;
 
@@ -34,7 +34,8 @@ std::string list(const std::vector<int>& ranks) {
 void take_place_in_split(ncclComm& made, const std::vector<Note>& notes) {
   std::vector<std::pair<int, int>> members;  // key, rank in the parent
   for (size_t i = 0; i < notes.size(); ++i) {
-    if (static_cast<int>(notes[i][0]) == made.color) members.emplace_back(static_cast<int>(notes[i][1]), static_cast<int>(i));
+    if (static_cast<int>(notes[i][0]) == made.color)
+      members.emplace_back(static_cast<int>(notes[i][1]), static_cast<int>(i));
   }
   std::sort(members.begin(), members.end());
   auto own = std::find(members.begin(), members.end(), std::pair{made.key, made.parent->rank});
@@ -82,9 +83,9 @@ ncclResult_t ncclComm::check_usable(const char* call) {
   std::lock_guard lock(mutex);
   if (error != ncclSuccess) return error;
   if (state == State::kReady && num_asks_left == 0 && !finalized) return ncclSuccess;
-  last_error = fmt::format("{}: communicator {} {}", call, name(),
-                           finalized ? "was finalized"
-                                     : "is used before the operation before it has returned ncclSuccess");
+  last_error =
+      fmt::format("{}: communicator {} {}", call, name(),
+                  finalized ? "was finalized" : "is used before the operation before it has returned ncclSuccess");
   say(last_error);
   return ncclInvalidArgument;
 }
@@ -128,7 +129,8 @@ void ncclComm::look_for_lost_peers() {
 void ncclComm::defer(std::function<void()> issue) {
   {
     std::lock_guard lock(mutex);
-    if (!blocking && num_asks_left == 0 && random() % 2 == 0) num_asks_left = 1 + static_cast<int>(random() % kMostAsks);
+    if (!blocking && num_asks_left == 0 && random() % 2 == 0)
+      num_asks_left = 1 + static_cast<int>(random() % kMostAsks);
     if (num_asks_left > 0) {
       deferred.push_back(std::move(issue));
       return;
@@ -147,7 +149,7 @@ std::vector<Note> ncclComm::exchange(const char* call, const Note& note) {
       if (std::optional<std::vector<Note>> notes = place->hear(rank, round_of_notes)) return *notes;
     }
     if (steady_clock::now() > end) die("{}: communicator {} waits for ever for its other ranks", call, name());
-    std::this_thread::sleep_for(std::chrono::microseconds(100));
+    run_some(*device);
   }
 }
 
@@ -178,7 +180,8 @@ ncclResult_t finish_making(const char* call, ncclComm& communicator) {
       die("{}: rank {} waits for ever for {}", call, communicator.rank,
           communicator.place ? "ranks " + list(communicator.place->absent()) : "the other ranks of the split one");
     }
-    std::this_thread::sleep_for(std::chrono::microseconds(100));
+    // What was issued before goes on, as on a GPU.
+    run_some(*communicator.device);
   }
 }
 

@@ -52,7 +52,7 @@ struct ncclComm {
   int key = 0;
 
   std::atomic<bool> aborted{false};
-  bool ended = false;      ///< destroyed or aborted
+  bool ended = false;  ///< destroyed or aborted
   bool finalized = false;
   std::string last_error;  ///< guarded by `mutex`, like the two below
   ncclResult_t error = ncclSuccess;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <thread>
 
 #include "tests/fake_cuda/call.h"
 #include "tests/fake_cuda/communicator.h"
@@ -60,9 +59,8 @@ ncclResult_t init_rank(const char* call, ncclComm_t* made, int num_ranks, const 
 
 // What was issued on it is done, or the communicator cannot do it any more.
 void wait_for_work(const char* call, ncclComm& communicator) {
-  run_until(call, *communicator.device, [&] {
-    return communicator.num_issued == communicator.num_done || communicator.failure() != ncclSuccess;
-  });
+  run_until(call, *communicator.device,
+            [&] { return communicator.num_issued == communicator.num_done || communicator.failure() != ncclSuccess; });
 }
 
 }  // namespace
@@ -100,22 +98,20 @@ ncclResult_t ncclCommSplit(ncclComm_t parent, int color, int key, ncclComm_t* ma
   if (ncclResult_t result = before_nccl_call(call, planted); result != ncclSuccess) return fail_group(result);
   check_communicator(call, parent);
   if (ncclResult_t result = parent->check_usable(call); result != ncclSuccess) return fail_group(result);
-  if (color < 0 && color != NCCL_SPLIT_NOCOLOR) return refuse(ncclInvalidArgument, fmt::format("{}: color {}", call, color));
+  if (color < 0 && color != NCCL_SPLIT_NOCOLOR)
+    return refuse(ncclInvalidArgument, fmt::format("{}: color {}", call, color));
   uint64_t round = parent->num_notes++;
-  // What it says is there as soon as the others have read what it said before the last time.
-  while (!parent->place->tell(parent->rank, round, {static_cast<uint64_t>(color), static_cast<uint64_t>(key)})) {
+  bool told = false;
+  // With no color there is nothing to ask for later, so this waits.
+  while (!told || (color == NCCL_SPLIT_NOCOLOR && !parent->place->hear(parent->rank, round))) {
     if (parent->failure() != ncclSuccess || parent->aborted) return fail_group(parent->failure());
+    Note note{static_cast<uint64_t>(color), static_cast<uint64_t>(key)};
+    // What it told before the last time may not have been heard by all.
+    told = told || parent->place->tell(parent->rank, round, note);
     parent->look_for_lost_peers();
-    std::this_thread::sleep_for(std::chrono::microseconds(100));
+    run_some(*parent->device);
   }
-  if (color == NCCL_SPLIT_NOCOLOR) {
-    while (!parent->place->hear(parent->rank, round)) {
-      if (parent->failure() != ncclSuccess || parent->aborted) return fail_group(parent->failure());
-      parent->look_for_lost_peers();
-      std::this_thread::sleep_for(std::chrono::microseconds(100));
-    }
-    return ncclSuccess;
-  }
+  if (color == NCCL_SPLIT_NOCOLOR) return ncclSuccess;
   ncclComm& communicator = new_communicator(config);
   if (config == nullptr) communicator.blocking = parent->blocking;
   communicator.state = ncclComm::State::kSplitting;

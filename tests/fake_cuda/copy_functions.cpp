@@ -53,7 +53,8 @@ void check_rows(const char* call, const char* what, const Rows& rows, Memory mem
     const auto& [begin, pinned] = *std::prev(after);
     bool inside = rows.data + rows.span() <= begin + pinned.bytes;
     lock.unlock();
-    if (!inside) die("{}: {} is {}, and {} bytes from there leave it", call, what, describe_address(rows.data), rows.span());
+    if (!inside)
+      die("{}: {} is {}, and {} bytes from there leave it", call, what, describe_address(rows.data), rows.span());
   }
 }
 

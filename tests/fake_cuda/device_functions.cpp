@@ -25,10 +25,18 @@ extern "C" {
 
 cudaError_t cudaDriverGetVersion(int* version) {
   switch (machine().settings.driver) {
-    case DriverState::kNone: *version = 0; break;
-    case DriverState::kOld: *version = CUDART_VERSION - 1000; break;
-    case DriverState::kPresent: *version = CUDART_VERSION; break;
-    case DriverState::kNewer: *version = CUDART_VERSION + 1000; break;
+    case DriverState::kNone:
+      *version = 0;
+      break;
+    case DriverState::kOld:
+      *version = CUDART_VERSION - 1000;
+      break;
+    case DriverState::kPresent:
+      *version = CUDART_VERSION;
+      break;
+    case DriverState::kNewer:
+      *version = CUDART_VERSION + 1000;
+      break;
   }
   return cudaSuccess;
 }
@@ -65,18 +73,41 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
   return run_call("cudaDeviceGetAttribute", [&] {
     if (!exists(device)) return cudaErrorInvalidDevice;
     switch (attribute) {
-      case cudaDevAttrComputeCapabilityMajor: *value = 9; break;
-      case cudaDevAttrComputeCapabilityMinor: *value = 0; break;
-      case cudaDevAttrMultiProcessorCount: *value = kNumProcessors; break;
-      case cudaDevAttrMaxThreadsPerBlock: *value = 1024; break;
-      case cudaDevAttrMaxThreadsPerMultiProcessor: *value = 2048; break;
-      case cudaDevAttrMaxSharedMemoryPerBlock: *value = kSharedMemory; break;
-      case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = kSharedMemoryOptIn; break;
-      case cudaDevAttrWarpSize: *value = 32; break;
-      case cudaDevAttrL2CacheSize: *value = kL2; break;
-      case cudaDevAttrUnifiedAddressing: *value = 1; break;
-      case cudaDevAttrMemoryPoolsSupported: *value = 0; break;
-      default: return cudaErrorInvalidValue;
+      case cudaDevAttrComputeCapabilityMajor:
+        *value = 9;
+        break;
+      case cudaDevAttrComputeCapabilityMinor:
+        *value = 0;
+        break;
+      case cudaDevAttrMultiProcessorCount:
+        *value = kNumProcessors;
+        break;
+      case cudaDevAttrMaxThreadsPerBlock:
+        *value = 1024;
+        break;
+      case cudaDevAttrMaxThreadsPerMultiProcessor:
+        *value = 2048;
+        break;
+      case cudaDevAttrMaxSharedMemoryPerBlock:
+        *value = kSharedMemory;
+        break;
+      case cudaDevAttrMaxSharedMemoryPerBlockOptin:
+        *value = kSharedMemoryOptIn;
+        break;
+      case cudaDevAttrWarpSize:
+        *value = 32;
+        break;
+      case cudaDevAttrL2CacheSize:
+        *value = kL2;
+        break;
+      case cudaDevAttrUnifiedAddressing:
+        *value = 1;
+        break;
+      case cudaDevAttrMemoryPoolsSupported:
+        *value = 0;
+        break;
+      default:
+        return cudaErrorInvalidValue;
     }
     return cudaSuccess;
   });

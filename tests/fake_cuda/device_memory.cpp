@@ -83,7 +83,8 @@ void DeviceMemory::release(Allocation& allocation) {
   auto written = [](std::byte b) { return b != kFiller; };
   const std::byte* end = allocation.data + allocation.bytes;
   const std::byte* before = std::find_if(allocation.pages, allocation.data, written);
-  const std::byte* after = std::find_if(end, static_cast<const std::byte*>(allocation.pages) + allocation.page_bytes, written);
+  const std::byte* after =
+      std::find_if(end, static_cast<const std::byte*>(allocation.pages) + allocation.page_bytes, written);
   if (before != allocation.data || after != allocation.pages + allocation.page_bytes) {
     die("work wrote byte {} of allocation {} of device {}, which has {} bytes ({})",
         (before != allocation.data ? before : after) - allocation.data, allocation.number, device_, allocation.bytes,

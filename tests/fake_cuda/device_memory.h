@@ -13,8 +13,8 @@ struct Allocation {
   uint64_t bytes = 0;
   std::byte* pages = nullptr;  ///< the pages that hold it; a page that is never open follows
   uint64_t page_bytes = 0;
-  int number = 0;         ///< from 1, in the order of allocation
-  std::string made_by;    ///< the call
+  int number = 0;       ///< from 1, in the order of allocation
+  std::string made_by;  ///< the call
   bool live = true;
 };
 

@@ -3,7 +3,8 @@
 namespace fake_cuda {
 namespace {
 
-#define ROW(error, sentence, sticky) {error, #error, sentence, sticky}
+#define ROW(error, sentence, sticky) \
+  { error, #error, sentence, sticky }
 constexpr CudaErrorName kCudaErrors[] = {
     ROW(cudaSuccess, "no error", false),
     ROW(cudaErrorInvalidValue, "invalid argument", false),
@@ -34,13 +35,14 @@ constexpr CudaErrorName kCudaErrors[] = {
     ROW(cudaErrorStreamCaptureImplicit, "operation would make the legacy stream depend on a capturing blocking stream",
         false),
     ROW(cudaErrorCapturedEvent, "operation not permitted on an event last recorded in a capturing stream", false),
-    ROW(cudaErrorStreamCaptureWrongThread,
-        "attempt to terminate a thread-local capture sequence from another thread", false),
+    ROW(cudaErrorStreamCaptureWrongThread, "attempt to terminate a thread-local capture sequence from another thread",
+        false),
     ROW(cudaErrorUnknown, "unknown error", true),
 };
 #undef ROW
 
-#define ROW(error, sentence) {error, #error, sentence}
+#define ROW(error, sentence) \
+  { error, #error, sentence }
 constexpr NcclErrorName kNcclErrors[] = {
     ROW(ncclSuccess, "no error"),
     ROW(ncclUnhandledCudaError, "unhandled cuda error (run with NCCL_DEBUG=INFO for details)"),

@@ -24,7 +24,7 @@ cudaError_t create(cudaEvent_t* event, unsigned flags) {
 
 cudaError_t refuse_captured(cudaEvent_t event) {
   std::lock_guard lock(machine().mutex);
-  if (event->capture && !event->capture->ended) {
+  if (event->capture) {
     event->capture->invalid = true;
     return cudaErrorCapturedEvent;
   }

@@ -114,10 +114,9 @@ ncclResult_t nccl_error(const std::string& name, ncclResult_t usual) {
 
 cublasStatus_t cublas_error(const std::string& name, cublasStatus_t usual) {
   if (name.empty()) return usual;
-  for (cublasStatus_t status :
-       {CUBLAS_STATUS_NOT_INITIALIZED, CUBLAS_STATUS_ALLOC_FAILED, CUBLAS_STATUS_INVALID_VALUE,
-        CUBLAS_STATUS_ARCH_MISMATCH, CUBLAS_STATUS_EXECUTION_FAILED, CUBLAS_STATUS_INTERNAL_ERROR,
-        CUBLAS_STATUS_NOT_SUPPORTED}) {
+  for (cublasStatus_t status : {CUBLAS_STATUS_NOT_INITIALIZED, CUBLAS_STATUS_ALLOC_FAILED, CUBLAS_STATUS_INVALID_VALUE,
+                                CUBLAS_STATUS_ARCH_MISMATCH, CUBLAS_STATUS_EXECUTION_FAILED,
+                                CUBLAS_STATUS_INTERNAL_ERROR, CUBLAS_STATUS_NOT_SUPPORTED}) {
     if (name == cublasLtGetStatusName(status)) return status;
   }
   die("FAKE_CUDA_FAIL: \"{}\" is no status of cuBLAS", name);

@@ -1,11 +1,10 @@
 /// Planted failures: FAKE_CUDA_FAIL=call:rankR:callN:outcome, several with semicolons between.
 ///   cudaMalloc:rank0:call3                       fails with what a GPU would likeliest say (out of memory)
 ///   ncclAllReduce:rank1:call7:ncclSystemError    fails with this
-///   ncclAllReduce:rank1:call7:async              succeeds, but its work never ends; ncclCommGetAsyncError: ncclRemoteError
-///   ncclAllReduce:rank1:call7:async=ncclInternalError
-///   ncclAllReduce:rank1:call7:stall              succeeds, but its work never begins
-///   cudaStreamSynchronize:rank1:call2:hang       never returns
-///   ncclAllReduce:rank1:call7:kill               the process ends as by SIGKILL
+///   ncclAllReduce:rank1:call7:async              succeeds, but its work never ends; ncclCommGetAsyncError:
+///   ncclRemoteError ncclAllReduce:rank1:call7:async=ncclInternalError ncclAllReduce:rank1:call7:stall succeeds, but
+///   its work never begins cudaStreamSynchronize:rank1:call2:hang       never returns ncclAllReduce:rank1:call7:kill
+///   the process ends as by SIGKILL
 /// Calls of one name are counted for each rank, from 1; without rankR any rank, without callN every call.
 #pragma once
 

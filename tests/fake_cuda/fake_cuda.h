@@ -1,6 +1,6 @@
 /// A test double of the CUDA runtime, of four functions of cuBLASLt and of NCCL, for machines without a GPU: the same
-/// symbols, linked in front of the real libcublasLt. Programs need not include this; tests do. docs/testing-cuda.md tells
-/// what is checked and which environment variables are read.
+/// symbols, linked in front of the real libcublasLt. Programs need not include this; tests do. docs/testing-cuda.md
+/// tells what is checked and which environment variables are read.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@ struct Place {
 
 /// One call that issued work.
 struct Call {
-  int rank = 0;    ///< of the first communicator made on the device; the device before there is one
+  int rank = 0;  ///< of the first communicator made on the device; the device before there is one
   int device = 0;
-  int stream = 0;  ///< number from 1 in the order of creation on the device; 0 where there is none
+  int stream = 0;         ///< number from 1 in the order of creation on the device; 0 where there is none
   std::string name;       ///< "ncclAllReduce", "kernel softmax", "cudaMemcpyAsync"
   std::string arguments;  ///< "f32 sum", "256x64x32 f32 TN BIAS"
   uint64_t bytes = 0;     ///< that it reads (collectives: count times size of an element)

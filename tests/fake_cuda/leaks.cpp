@@ -31,7 +31,8 @@ void at_end(int status, void* /*unused*/) {
 template <class Handles>
 void add_handles(std::vector<std::string>& leaks, const Handles& handles, const char* kind) {
   for (const auto& handle : handles) {
-    if (!handle.destroyed) leaks.push_back(fmt::format("{} {} of device {}", kind, handle.number, handle.device->index));
+    if (!handle.destroyed)
+      leaks.push_back(fmt::format("{} {} of device {}", kind, handle.number, handle.device->index));
   }
 }
 

@@ -1,7 +1,8 @@
 #include "tests/fake_cuda/machine.h"
 
-#include "tests/fake_cuda/fake_cuda.h"
 #include "tests/fake_cuda/communicator.h"
+#include "tests/fake_cuda/fake_cuda.h"
+#include "tests/fake_cuda/kernels.h"
 #include "tests/fake_cuda/leaks.h"
 #include "tests/fake_cuda/memory_faults.h"
 
@@ -28,6 +29,7 @@ Device::Device(int index_, int physical_, const Settings& settings)
 Machine::Machine(Settings settings_) : settings(std::move(settings_)), devices(settings.devices.size()) {
   report_memory_faults();
   watch_end_of_process();
+  queue_kernels();
 }
 
 Machine::~Machine() = default;

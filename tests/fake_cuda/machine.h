@@ -3,6 +3,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -31,7 +32,8 @@ struct Device {
   DeviceMemory memory;
   std::mt19937_64 random;
   uint64_t num_draws = 0;
-  cudaError_t sticky = cudaSuccess;  ///< every later call fails with it
+  std::atomic<uint64_t> num_launches{0};
+  cudaError_t sticky = cudaSuccess;   ///< every later call fails with it
   std::vector<CUstream_st*> streams;  ///< destroyed ones too, while they hold work
 };
 

@@ -21,8 +21,8 @@ constexpr uintptr_t kWorkspaceAlignment = 256;
 // What lies in the opaque words of an algorithm.
 struct Algorithm {
   uint64_t magic = kMagic;
-  uint64_t signature = 0;  ///< of the problem that it was chosen for
-  uint64_t workspace = 0;  ///< bytes
+  uint64_t signature = 0;      ///< of the problem that it was chosen for
+  uint64_t workspace = 0;      ///< bytes
   uint32_t alignment[4] = {};  ///< of A, B, C and D, as the preference said; bytes
 };
 static_assert(sizeof(Algorithm) <= sizeof(cublasLtMatmulAlgo_t));
@@ -38,7 +38,8 @@ template <class T>
 T preferred(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t which) {
   T value{};
   size_t written = 0;
-  if (cublasLtMatmulPreferenceGetAttribute(preference, which, &value, sizeof value, &written) != CUBLAS_STATUS_SUCCESS) {
+  if (cublasLtMatmulPreferenceGetAttribute(preference, which, &value, sizeof value, &written) !=
+      CUBLAS_STATUS_SUCCESS) {
     die("attribute {} of a cuBLASLt preference cannot be read", static_cast<int>(which));
   }
   return value;

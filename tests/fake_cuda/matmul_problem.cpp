@@ -44,19 +44,32 @@ std::string type_name(cudaDataType_t type) {
 
 std::string_view epilogue_name(cublasLtEpilogue_t epilogue) {
   switch (epilogue) {
-    case CUBLASLT_EPILOGUE_DEFAULT: return "";
-    case CUBLASLT_EPILOGUE_RELU: return "RELU";
-    case CUBLASLT_EPILOGUE_BIAS: return "BIAS";
-    case CUBLASLT_EPILOGUE_RELU_BIAS: return "RELU_BIAS";
-    case CUBLASLT_EPILOGUE_GELU: return "GELU";
-    case CUBLASLT_EPILOGUE_GELU_BIAS: return "GELU_BIAS";
-    case CUBLASLT_EPILOGUE_GELU_AUX: return "GELU_AUX";
-    case CUBLASLT_EPILOGUE_GELU_AUX_BIAS: return "GELU_AUX_BIAS";
-    case CUBLASLT_EPILOGUE_DGELU: return "DGELU";
-    case CUBLASLT_EPILOGUE_DGELU_BGRAD: return "DGELU_BGRAD";
-    case CUBLASLT_EPILOGUE_BGRADA: return "BGRADA";
-    case CUBLASLT_EPILOGUE_BGRADB: return "BGRADB";
-    default: return "unknown";
+    case CUBLASLT_EPILOGUE_DEFAULT:
+      return "";
+    case CUBLASLT_EPILOGUE_RELU:
+      return "RELU";
+    case CUBLASLT_EPILOGUE_BIAS:
+      return "BIAS";
+    case CUBLASLT_EPILOGUE_RELU_BIAS:
+      return "RELU_BIAS";
+    case CUBLASLT_EPILOGUE_GELU:
+      return "GELU";
+    case CUBLASLT_EPILOGUE_GELU_BIAS:
+      return "GELU_BIAS";
+    case CUBLASLT_EPILOGUE_GELU_AUX:
+      return "GELU_AUX";
+    case CUBLASLT_EPILOGUE_GELU_AUX_BIAS:
+      return "GELU_AUX_BIAS";
+    case CUBLASLT_EPILOGUE_DGELU:
+      return "DGELU";
+    case CUBLASLT_EPILOGUE_DGELU_BGRAD:
+      return "DGELU_BGRAD";
+    case CUBLASLT_EPILOGUE_BGRADA:
+      return "BGRADA";
+    case CUBLASLT_EPILOGUE_BGRADB:
+      return "BGRADB";
+    default:
+      return "unknown";
   }
 }
 
@@ -123,7 +136,8 @@ cublasStatus_t check(const MatmulProblem& p, std::string& why) {
       {aux && reinterpret_cast<uintptr_t>(p.aux) % kAuxAlignment != 0, CUBLAS_STATUS_NOT_SUPPORTED,
        fmt::format("the auxiliary pointer is not aligned to {} bytes", kAuxAlignment)},
       {aux && (p.aux_ld < p.m || p.aux_ld % kAuxLdUnit != 0), CUBLAS_STATUS_NOT_SUPPORTED,
-       fmt::format("the auxiliary leading dimension {} is less than {} or no multiple of {}", p.aux_ld, p.m, kAuxLdUnit)},
+       fmt::format("the auxiliary leading dimension {} is less than {} or no multiple of {}", p.aux_ld, p.m,
+                   kAuxLdUnit)},
       {aux && p.aux_type != p.d.type, CUBLAS_STATUS_NOT_SUPPORTED, "the auxiliary buffer is of D's type"},
   };
   for (const Rule& rule : rules) {

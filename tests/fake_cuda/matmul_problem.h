@@ -56,6 +56,7 @@ int64_t size_of(cudaDataType_t type);
 
 /// The status that cuBLASLt documents for what is not allowed; then `why` says what. Success leaves it alone.
 cublasStatus_t read_problem(cublasLtMatmulDesc_t operation, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
-                            cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d, MatmulProblem& problem, std::string& why);
+                            cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d, MatmulProblem& problem,
+                            std::string& why);
 
 }  // namespace fake_cuda

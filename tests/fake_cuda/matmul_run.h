@@ -1,5 +1,5 @@
-/// The arithmetic of cublasLtMatmul: products and sums in f32, one rounding where D, the sums or the auxiliary buffer are
-/// written.
+/// The arithmetic of cublasLtMatmul: products and sums in f32, one rounding where D, the sums or the auxiliary buffer
+/// are written.
 #pragma once
 
 #include "tests/fake_cuda/matmul_problem.h"

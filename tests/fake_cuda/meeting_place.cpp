@@ -131,9 +131,7 @@ const std::byte* MeetingPlace::page(int rank, uint64_t round) const {
 
 const Announced& MeetingPlace::announced(int rank, uint64_t round) const { return member(rank).announced[round % 2]; }
 
-void MeetingPlace::seen(int rank, uint64_t round) {
-  member(rank).seen.store(round + 1, std::memory_order_release);
-}
+void MeetingPlace::seen(int rank, uint64_t round) { member(rank).seen.store(round + 1, std::memory_order_release); }
 
 bool MeetingPlace::tell(int rank, uint64_t round, const Note& note) {
   for (int other = 0; other < num_ranks_; ++other) {
@@ -187,7 +185,8 @@ void remove_stale_meeting_places() {
   for (const auto& entry : std::filesystem::directory_iterator("/dev/shm", ignored)) {
     std::string name = entry.path().filename();
     if (!is_meeting_place_name(name)) continue;
-    if (has_ended(static_cast<pid_t>(std::atoi(name.c_str() + kPrefix.size())))) std::filesystem::remove(entry, ignored);
+    if (has_ended(static_cast<pid_t>(std::atoi(name.c_str() + kPrefix.size()))))
+      std::filesystem::remove(entry, ignored);
   }
 }
 

@@ -1,5 +1,5 @@
-/// Where the ranks of one communicator meet: a file in shared memory, so that ranks may be threads or processes. Nothing
-/// in here waits; who cannot go on asks again.
+/// Where the ranks of one communicator meet: a file in shared memory, so that ranks may be threads or processes.
+/// Nothing in here waits; who cannot go on asks again.
 #pragma once
 
 #include <sys/types.h>
@@ -106,7 +106,9 @@ class MeetingPlace {
   uint64_t total_bytes() const;
   Header& header() const { return *reinterpret_cast<Header*>(memory_); }
   Member& member(int rank) const;
-  size_t pair(int from, int to) const { return static_cast<size_t>(from) * static_cast<size_t>(num_ranks_) + static_cast<size_t>(to); }
+  size_t pair(int from, int to) const {
+    return static_cast<size_t>(from) * static_cast<size_t>(num_ranks_) + static_cast<size_t>(to);
+  }
 
   std::string name_;
   int num_ranks_;

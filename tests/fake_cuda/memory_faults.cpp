@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <cstdlib>
+#include <utility>
 
 #include "tests/fake_cuda/machine.h"
 #include "tests/fake_cuda/report.h"
@@ -26,10 +27,13 @@ void on_fault(int signal, siginfo_t* info, void* context) {
   Device* device = machine().device_of(info->si_addr);
   if (device != nullptr) {
     Allocation* allocation = device->memory.find(info->si_addr);
-    std::string place = allocation == nullptr ? fmt::format("an address of device {} where nothing was allocated", device->index)
-                                              : describe(*device, *allocation, info->si_addr);
-    if (running == nullptr) die("host code touched device memory: {}", place);
-    die("\"{}\" touched device memory that is not its own to touch: {}", *running, place);
+    std::string place = allocation == nullptr
+                            ? fmt::format("an address of device {} where nothing was allocated", device->index)
+                            : describe(*device, *allocation, info->si_addr);
+    if (running != nullptr) die("\"{}\" touched device memory that is not its own to touch: {}", *running, place);
+    // Blocks of a large grid run on threads of their own.
+    if (device->memory.is_open()) die("a kernel touched device memory that is not its own to touch: {}", place);
+    die("host code touched device memory: {}", place);
   }
   const struct sigaction& previous = signal == SIGSEGV ? previous_segv : previous_bus;
   if ((previous.sa_flags & SA_SIGINFO) != 0) {
@@ -43,16 +47,17 @@ void on_fault(int signal, siginfo_t* info, void* context) {
 }  // namespace
 
 void report_memory_faults() {
-  static const bool installed = [] {
-    struct sigaction action = {};
-    action.sa_sigaction = on_fault;
-    action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGSEGV, &action, &previous_segv);
-    sigaction(SIGBUS, &action, &previous_bus);
-    return true;
-  }();
-  static_cast<void>(installed);
+  struct sigaction action = {};
+  action.sa_sigaction = on_fault;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+  sigemptyset(&action.sa_mask);
+  struct sigaction found = {};
+  for (auto [signal, previous] : {std::pair{SIGSEGV, &previous_segv}, {SIGBUS, &previous_bus}}) {
+    sigaction(signal, nullptr, &found);
+    if (found.sa_sigaction == on_fault) continue;
+    *previous = found;
+    sigaction(signal, &action, nullptr);
+  }
 }
 
 void set_running_work(const std::string* name) { running = name; }

@@ -19,6 +19,8 @@ cudaError_t allocate(const char* call, void** pointer, size_t bytes, uint64_t al
   if (cudaError_t error = refuse_in_capture(); error != cudaSuccess) return error;
   *pointer = nullptr;
   if (bytes == 0) return cudaSuccess;
+  // A test framework may have put its handler in the place of ours.
+  report_memory_faults();
   Allocation* allocation = device.memory.allocate(bytes, alignment, call);
   if (allocation == nullptr) return cudaErrorMemoryAllocation;
   *pointer = allocation->data;
@@ -41,7 +43,8 @@ cudaError_t release(const char* call, void* pointer, std::string_view made_by) {
   if (allocation == nullptr || allocation->data != pointer || !allocation->live || allocation->made_by != made_by) {
     bool twice = allocation != nullptr && allocation->data == pointer && !allocation->live;
     lock.unlock();
-    die("{} of {}{}", call, describe_address(pointer), twice ? ": it is released twice" : ", which is not what was allocated");
+    die("{} of {}{}", call, describe_address(pointer),
+        twice ? ": it is released twice" : ", which is not what was allocated");
   }
   owner->memory.release(*allocation);
   return cudaSuccess;
@@ -88,7 +91,8 @@ extern "C" {
 
 cudaError_t cudaMalloc(void** pointer, size_t bytes) {
   return run_call(
-      "cudaMalloc", [&] { return allocate("cudaMalloc", pointer, bytes, kDeviceAlignment); }, cudaErrorMemoryAllocation);
+      "cudaMalloc", [&] { return allocate("cudaMalloc", pointer, bytes, kDeviceAlignment); },
+      cudaErrorMemoryAllocation);
 }
 
 cudaError_t cudaFree(void* pointer) {

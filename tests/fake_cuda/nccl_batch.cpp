@@ -55,7 +55,8 @@ class Batch {
     for (size_t i = 0; i < index; ++i) {
       const Operation& before = operations_[i].operation;
       bool both_collective = is_collective(before.kind) && is_collective(own.kind);
-      if (!operations_[i].done && (both_collective || (before.kind == own.kind && before.root == own.root))) return false;
+      if (!operations_[i].done && (both_collective || (before.kind == own.kind && before.root == own.root)))
+        return false;
     }
     return true;
   }
@@ -63,9 +64,14 @@ class Batch {
   Progress advance_one(Entry& entry) {
     if (!entry.running) {
       switch (entry.operation.kind) {
-        case OperationKind::kSend: entry.running = start_send(communicator_, entry.operation); break;
-        case OperationKind::kReceive: entry.running = start_receive(communicator_, entry.operation); break;
-        default: entry.running = start_collective(communicator_, entry.operation);
+        case OperationKind::kSend:
+          entry.running = start_send(communicator_, entry.operation);
+          break;
+        case OperationKind::kReceive:
+          entry.running = start_receive(communicator_, entry.operation);
+          break;
+        default:
+          entry.running = start_collective(communicator_, entry.operation);
       }
     }
     return entry.running->advance();
@@ -88,7 +94,8 @@ std::string batch_name(const ncclComm& communicator, const std::vector<Operation
 MakeWork batch_work(ncclComm& communicator, std::vector<Operation> operations, bool never_begins) {
   return [&communicator, operations = std::move(operations), never_begins] {
     auto batch = std::make_shared<Batch>(communicator, operations, never_begins);
-    return Work{batch_name(communicator, operations), [batch] { return batch->advance(); }, [batch] { return batch->what(); }};
+    return Work{batch_name(communicator, operations), [batch] { return batch->advance(); },
+                [batch] { return batch->what(); }};
   };
 }
 

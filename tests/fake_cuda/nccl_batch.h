@@ -1,5 +1,5 @@
-/// What one group of NCCL calls issues on one communicator: one piece of work of its stream, in which sends and receives
-/// go on together and collectives one after the other.
+/// What one group of NCCL calls issues on one communicator: one piece of work of its stream, in which sends and
+/// receives go on together and collectives one after the other.
 #pragma once
 
 #include <memory>

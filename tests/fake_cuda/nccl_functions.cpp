@@ -23,14 +23,22 @@ Extent extent(const Operation& o, const ncclComm& communicator) {
   auto n = static_cast<uint64_t>(communicator.num_ranks);
   bool is_root = communicator.rank == o.root;
   switch (o.kind) {
-    case OperationKind::kAllReduce: return {o.count, o.count};
-    case OperationKind::kReduce: return {o.count, is_root ? o.count : 0};
-    case OperationKind::kBroadcast: return {is_root ? o.count : 0, o.count};
-    case OperationKind::kAllGather: return {o.count, n * o.count};
-    case OperationKind::kReduceScatter: return {n * o.count, o.count};
-    case OperationKind::kAllToAll: return {n * o.count, n * o.count};
-    case OperationKind::kSend: return {o.count, 0};
-    case OperationKind::kReceive: return {0, o.count};
+    case OperationKind::kAllReduce:
+      return {o.count, o.count};
+    case OperationKind::kReduce:
+      return {o.count, is_root ? o.count : 0};
+    case OperationKind::kBroadcast:
+      return {is_root ? o.count : 0, o.count};
+    case OperationKind::kAllGather:
+      return {o.count, n * o.count};
+    case OperationKind::kReduceScatter:
+      return {n * o.count, o.count};
+    case OperationKind::kAllToAll:
+      return {n * o.count, n * o.count};
+    case OperationKind::kSend:
+      return {o.count, 0};
+    case OperationKind::kReceive:
+      return {0, o.count};
   }
   return {};
 }
@@ -39,10 +47,14 @@ Extent extent(const Operation& o, const ncclComm& communicator) {
 bool is_in_place(const Operation& o, const ncclComm& communicator) {
   uint64_t own = static_cast<uint64_t>(communicator.rank) * o.count * size_of(o.type);
   switch (o.kind) {
-    case OperationKind::kAllGather: return o.in == o.out + own;
-    case OperationKind::kReduceScatter: return o.out == o.in + own;
-    case OperationKind::kAllToAll: return false;
-    default: return o.in == o.out;
+    case OperationKind::kAllGather:
+      return o.in == o.out + own;
+    case OperationKind::kReduceScatter:
+      return o.out == o.in + own;
+    case OperationKind::kAllToAll:
+      return false;
+    default:
+      return o.in == o.out;
   }
 }
 
@@ -101,8 +113,8 @@ Operation operation(OperationKind kind, const void* in, void* out, uint64_t coun
 
 extern "C" {
 
-ncclResult_t ncclAllReduce(const void* in, void* out, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
-                           cudaStream_t stream) {
+ncclResult_t ncclAllReduce(const void* in, void* out, size_t count, ncclDataType_t type, ncclRedOp_t op,
+                           ncclComm_t comm, cudaStream_t stream) {
   return move_data(comm, stream, operation(OperationKind::kAllReduce, in, out, count, type, op));
 }
 
@@ -116,7 +128,8 @@ ncclResult_t ncclBroadcast(const void* in, void* out, size_t count, ncclDataType
   return move_data(comm, stream, operation(OperationKind::kBroadcast, in, out, count, type, ncclSum, root));
 }
 
-ncclResult_t ncclBcast(void* buffer, size_t count, ncclDataType_t type, int root, ncclComm_t comm, cudaStream_t stream) {
+ncclResult_t ncclBcast(void* buffer, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
+                       cudaStream_t stream) {
   return ncclBroadcast(buffer, buffer, count, type, root, comm, stream);
 }
 
@@ -135,7 +148,8 @@ ncclResult_t ncclAlltoAll(const void* in, void* out, size_t count, ncclDataType_
   return move_data(comm, stream, operation(OperationKind::kAllToAll, in, out, count, type));
 }
 
-ncclResult_t ncclSend(const void* in, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {
+ncclResult_t ncclSend(const void* in, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                      cudaStream_t stream) {
   return move_data(comm, stream, operation(OperationKind::kSend, in, nullptr, count, type, ncclSum, peer));
 }
 

@@ -1,4 +1,5 @@
-/// ncclGroupStart and ncclGroupEnd of this thread: operations and new communicators begin when the outermost group ends.
+/// ncclGroupStart and ncclGroupEnd of this thread: operations and new communicators begin when the outermost group
+/// ends.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -62,7 +62,8 @@ ncclResult_t ncclCommDeregister(const ncclComm_t communicator, void* handle) {
   return ncclSuccess;
 }
 
-ncclResult_t ncclCommWindowRegister(ncclComm_t communicator, void* buffer, size_t bytes, ncclWindow_t* window, int flags) {
+ncclResult_t ncclCommWindowRegister(ncclComm_t communicator, void* buffer, size_t bytes, ncclWindow_t* window,
+                                    int flags) {
   const char* call = "ncclCommWindowRegister";
   check_communicator(call, communicator);
   if (ncclResult_t result = communicator->check_usable(call); result != ncclSuccess) return result;

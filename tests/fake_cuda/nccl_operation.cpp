@@ -24,11 +24,16 @@ T combine(ncclRedOp_t op, T a, T b) {
   if (a != a || b != b) return a != a ? a : b;
   switch (op) {
     case ncclSum:
-    case ncclAvg: return static_cast<T>(a + b);
-    case ncclProd: return static_cast<T>(a * b);
-    case ncclMax: return a < b ? b : a;
-    case ncclMin: return b < a ? b : a;
-    default: die("NCCL: reduction {} is none that the fake knows", static_cast<int>(op));
+    case ncclAvg:
+      return static_cast<T>(a + b);
+    case ncclProd:
+      return static_cast<T>(a * b);
+    case ncclMax:
+      return a < b ? b : a;
+    case ncclMin:
+      return b < a ? b : a;
+    default:
+      die("NCCL: reduction {} is none that the fake knows", static_cast<int>(op));
   }
 }
 
@@ -55,14 +60,22 @@ void reduce_plain(ncclRedOp_t op, const std::byte* const* inputs, int num_inputs
 
 const char* call_name(OperationKind kind) {
   switch (kind) {
-    case OperationKind::kAllReduce: return "ncclAllReduce";
-    case OperationKind::kReduce: return "ncclReduce";
-    case OperationKind::kBroadcast: return "ncclBroadcast";
-    case OperationKind::kAllGather: return "ncclAllGather";
-    case OperationKind::kReduceScatter: return "ncclReduceScatter";
-    case OperationKind::kAllToAll: return "ncclAlltoAll";
-    case OperationKind::kSend: return "ncclSend";
-    case OperationKind::kReceive: return "ncclRecv";
+    case OperationKind::kAllReduce:
+      return "ncclAllReduce";
+    case OperationKind::kReduce:
+      return "ncclReduce";
+    case OperationKind::kBroadcast:
+      return "ncclBroadcast";
+    case OperationKind::kAllGather:
+      return "ncclAllGather";
+    case OperationKind::kReduceScatter:
+      return "ncclReduceScatter";
+    case OperationKind::kAllToAll:
+      return "ncclAlltoAll";
+    case OperationKind::kSend:
+      return "ncclSend";
+    case OperationKind::kReceive:
+      return "ncclRecv";
   }
   return "";
 }
@@ -72,30 +85,45 @@ bool is_collective(OperationKind kind) { return kind != OperationKind::kSend && 
 uint64_t size_of(ncclDataType_t type) {
   switch (type) {
     case ncclInt8:
-    case ncclUint8: return 1;
-    case ncclBfloat16: return 2;
+    case ncclUint8:
+      return 1;
+    case ncclBfloat16:
+      return 2;
     case ncclInt32:
     case ncclUint32:
-    case ncclFloat32: return 4;
+    case ncclFloat32:
+      return 4;
     case ncclInt64:
     case ncclUint64:
-    case ncclFloat64: return 8;
-    default: return 0;
+    case ncclFloat64:
+      return 8;
+    default:
+      return 0;
   }
 }
 
 std::string type_name(ncclDataType_t type) {
   switch (type) {
-    case ncclInt8: return "i8";
-    case ncclUint8: return "u8";
-    case ncclBfloat16: return "bf16";
-    case ncclInt32: return "i32";
-    case ncclUint32: return "u32";
-    case ncclFloat32: return "f32";
-    case ncclInt64: return "i64";
-    case ncclUint64: return "u64";
-    case ncclFloat64: return "f64";
-    default: return fmt::format("type {}", static_cast<int>(type));
+    case ncclInt8:
+      return "i8";
+    case ncclUint8:
+      return "u8";
+    case ncclBfloat16:
+      return "bf16";
+    case ncclInt32:
+      return "i32";
+    case ncclUint32:
+      return "u32";
+    case ncclFloat32:
+      return "f32";
+    case ncclInt64:
+      return "i64";
+    case ncclUint64:
+      return "u64";
+    case ncclFloat64:
+      return "f64";
+    default:
+      return fmt::format("type {}", static_cast<int>(type));
   }
 }
 
@@ -105,31 +133,42 @@ Announced announce(const Operation& operation, uint64_t batch) {
 
 std::string to_string(const Announced& announced) {
   auto kind = static_cast<OperationKind>(announced.kind);
-  std::string text =
-      fmt::format("{} of {} {}", call_name(kind), announced.count, type_name(static_cast<ncclDataType_t>(announced.type)));
+  std::string text = fmt::format("{} of {} {}", call_name(kind), announced.count,
+                                 type_name(static_cast<ncclDataType_t>(announced.type)));
   constexpr const char* kReductions[] = {"sum", "prod", "max", "min", "avg"};
-  bool reduces = kind == OperationKind::kAllReduce || kind == OperationKind::kReduce || kind == OperationKind::kReduceScatter;
+  bool reduces =
+      kind == OperationKind::kAllReduce || kind == OperationKind::kReduce || kind == OperationKind::kReduceScatter;
   if (reduces && announced.op >= 0 && announced.op < 5) text += fmt::format(" ({})", kReductions[announced.op]);
-  if (kind == OperationKind::kBroadcast || kind == OperationKind::kReduce) text += fmt::format(" (root {})", announced.root);
+  if (kind == OperationKind::kBroadcast || kind == OperationKind::kReduce)
+    text += fmt::format(" (root {})", announced.root);
   return text;
 }
 
 void reduce(ncclDataType_t type, ncclRedOp_t op, const std::byte* const* inputs, int num_inputs, std::byte* out,
             uint64_t count) {
   switch (type) {
-    case ncclFloat32: return reduce_plain<float>(op, inputs, num_inputs, out, count);
-    case ncclFloat64: return reduce_plain<double>(op, inputs, num_inputs, out, count);
-    case ncclInt8: return reduce_plain<int8_t>(op, inputs, num_inputs, out, count);
-    case ncclUint8: return reduce_plain<uint8_t>(op, inputs, num_inputs, out, count);
-    case ncclInt32: return reduce_plain<int32_t>(op, inputs, num_inputs, out, count);
-    case ncclUint32: return reduce_plain<uint32_t>(op, inputs, num_inputs, out, count);
-    case ncclInt64: return reduce_plain<int64_t>(op, inputs, num_inputs, out, count);
-    case ncclUint64: return reduce_plain<uint64_t>(op, inputs, num_inputs, out, count);
+    case ncclFloat32:
+      return reduce_plain<float>(op, inputs, num_inputs, out, count);
+    case ncclFloat64:
+      return reduce_plain<double>(op, inputs, num_inputs, out, count);
+    case ncclInt8:
+      return reduce_plain<int8_t>(op, inputs, num_inputs, out, count);
+    case ncclUint8:
+      return reduce_plain<uint8_t>(op, inputs, num_inputs, out, count);
+    case ncclInt32:
+      return reduce_plain<int32_t>(op, inputs, num_inputs, out, count);
+    case ncclUint32:
+      return reduce_plain<uint32_t>(op, inputs, num_inputs, out, count);
+    case ncclInt64:
+      return reduce_plain<int64_t>(op, inputs, num_inputs, out, count);
+    case ncclUint64:
+      return reduce_plain<uint64_t>(op, inputs, num_inputs, out, count);
     case ncclBfloat16:
       return reduce_as<__nv_bfloat16, float>(
           op, inputs, num_inputs, out, count, [](__nv_bfloat16 value) { return __bfloat162float(value); },
           [](float value) { return __float2bfloat16_rn(value); });
-    default: die("NCCL: {} is no type that the fake knows", type_name(type));
+    default:
+      die("NCCL: {} is no type that the fake knows", type_name(type));
   }
 }
 

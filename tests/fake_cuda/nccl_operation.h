@@ -41,8 +41,8 @@ Announced announce(const Operation& operation, uint64_t batch);
 /// "ncclAllReduce of 12 f32 (sum)"
 std::string to_string(const Announced& announced);
 
-/// Elements [0, count) of all inputs, in the order of the ranks: in f32 for f32 and bf16 (rounded once), else in the type.
-/// The average is the sum divided by the number of ranks.
+/// Elements [0, count) of all inputs, in the order of the ranks: in f32 for f32 and bf16 (rounded once), else in the
+/// type. The average is the sum divided by the number of ranks.
 void reduce(ncclDataType_t type, ncclRedOp_t op, const std::byte* const* inputs, int num_inputs, std::byte* out,
             uint64_t count);
 

@@ -51,7 +51,7 @@ class Transfer : public RunningOperation {
   MeetingPlace::Channel& channel_;
   std::byte* page_;
   uint64_t bytes_;
-  uint64_t at_ = 0;  ///< bytes done
+  uint64_t at_ = 0;      ///< bytes done
   uint64_t number_ = 0;  ///< of the message, in this direction
 };
 

@@ -1,6 +1,8 @@
 #include "tests/fake_cuda/scheduler.h"
 
 #include <algorithm>
+#include <exception>
+#include <thread>
 
 #include "tests/fake_cuda/memory_faults.h"
 #include "tests/fake_cuda/report.h"
@@ -15,8 +17,8 @@ using std::chrono::steady_clock;
 constexpr uint64_t kDrawsOfAMood = 24;
 constexpr uint64_t kQuick = 16;
 
-// A collective that was drawn is waited for, for a while, before other work is drawn: else the order would depend on when
-// the peers come, and a seed would not give the same run again.
+// A collective that was drawn is waited for, for a while, before other work is drawn: else the order would depend on
+// when the peers come, and a seed would not give the same run again.
 constexpr std::chrono::milliseconds kPatience{20};
 
 struct Candidate {
@@ -68,7 +70,8 @@ std::vector<Candidate> candidates(Device& device) {
     for (size_t i = 0; i < item.steps.size(); ++i) {
       if (!is_ready(item, item.steps[i])) continue;
       uint64_t lane = static_cast<uint64_t>(item.steps[i].lane) + 1;
-      uint64_t coin = mix(mix(mix(machine().settings.seed) ^ mood) ^ lane ^ static_cast<uint64_t>(device.physical) << 32);
+      uint64_t coin =
+          mix(mix(mix(machine().settings.seed) ^ mood) ^ lane ^ static_cast<uint64_t>(device.physical) << 32);
       found.push_back({stream, i, (coin & 1) != 0 ? kQuick : 1});
     }
   }
@@ -87,21 +90,24 @@ size_t draw(Device& device, const std::vector<Candidate>& from) {
 
 Progress advance(Work& work, bool others_could_run) {
   set_running_work(&work.name);
-  Progress progress = work.advance();
-  if (progress == Progress::kRemote && others_could_run) {
+  try {
+    Progress progress = work.advance();
     steady_clock::time_point end = steady_clock::now() + kPatience;
-    while (progress == Progress::kRemote && steady_clock::now() < end) {
+    while (progress == Progress::kRemote && others_could_run && steady_clock::now() < end) {
       std::this_thread::sleep_for(std::chrono::microseconds(20));
       progress = work.advance();
     }
+    set_running_work(nullptr);
+    return progress;
+  } catch (const std::exception& error) {
+    die("\"{}\": {}", work.name, error.what());
   }
-  set_running_work(nullptr);
-  return progress;
 }
 
 // Draws until something moves. kBlocked: there is no work, or all of it waits.
 Progress run_one(Device& device, std::unique_lock<std::mutex>& lock) {
   std::vector<Candidate> left = candidates(device);
+  std::erase_if(device.streams, [](const CUstream_st* stream) { return stream->destroyed && stream->items.empty(); });
   Progress outcome = Progress::kBlocked;
   while (!left.empty()) {
     size_t drawn = draw(device, left);
@@ -140,8 +146,8 @@ std::string head(const CUstream_st& stream) {
 }
 
 [[noreturn]] void die_stuck(const char* call, const Device& device, std::string_view why) {
-  std::string text = fmt::format("{} on device {} (rank {}) waits for ever, {}:\n{}", call, device.index, device.rank, why,
-                                 stream_heads(device));
+  std::string text = fmt::format("{} on device {} (rank {}) waits for ever, {}:\n{}", call, device.index, device.rank,
+                                 why, stream_heads(device));
   for (const std::unique_ptr<Device>& other : machine().devices) {
     if (other && other.get() != &device) text += stream_heads(*other);
   }
@@ -201,12 +207,15 @@ void run_until(const char* call, Device& device, const std::function<bool()>& co
 }
 
 void run_some(Device& device) {
-  std::unique_lock lock(machine().mutex);
-  if (is_idle(device)) return;
-  device.memory.open();
-  Progress progress = run_one(device, lock);
-  device.memory.close();
-  lock.unlock();
+  Progress progress = Progress::kBlocked;
+  {
+    std::unique_lock lock(machine().mutex);
+    if (!is_idle(device)) {
+      device.memory.open();
+      progress = run_one(device, lock);
+      device.memory.close();
+    }
+  }
   if (progress != Progress::kMoved) std::this_thread::sleep_for(std::chrono::microseconds(50));
 }
 
@@ -219,7 +228,8 @@ bool is_idle(const Device& device) {
 std::string stream_heads(const Device& device) {
   std::string text;
   for (const CUstream_st* stream : device.streams) {
-    text += fmt::format("  device {} (rank {}) stream {}: {}\n", device.index, device.rank, stream->number, head(*stream));
+    text +=
+        fmt::format("  device {} (rank {}) stream {}: {}\n", device.index, device.rank, stream->number, head(*stream));
   }
   return text.empty() ? fmt::format("  device {}: no stream\n", device.index) : text;
 }

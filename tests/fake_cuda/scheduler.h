@@ -15,8 +15,8 @@ void issue(const char* call, cudaStream_t stream, MakeWork make);
 /// Appends a whole graph.
 void issue_graph(cudaStream_t stream, CUgraphExec_st& graph);
 
-/// Runs work of the device until the condition, which is evaluated with the machine locked, holds. When nothing moves for
-/// Settings::stuck, or work has failed, dies with the heads of all streams.
+/// Runs work of the device until the condition, which is evaluated with the machine locked, holds. When nothing moves
+/// for Settings::stuck, or work has failed, dies with the heads of all streams.
 void run_until(const char* call, Device& device, const std::function<bool()>& condition);
 /// Runs a little of the device's work: for calls that only ask.
 void run_some(Device& device);

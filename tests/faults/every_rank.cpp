@@ -8,7 +8,7 @@
 #include "runtime/cpu/cpu_backend.h"
 #include "runtime/data.h"
 #include "runtime/initial_values.h"
-#include "runtime/region_copy.h"
+#include "compiler/lowering/region_copy.h"
 #include "tests/faults/fault_model.h"
 
 namespace tpc::testing {

@@ -232,7 +232,8 @@ void change_attribute(const Plan& plan, size_t i, const std::string& name, const
   if (const std::string* text = std::get_if<std::string>(&value)) {
     // What the same op has elsewhere: another layer's dropout, another function, the maximum for the sum.
     for (const PlanStep& other : plan.steps) {
-      if (other.op != plan.steps[i].op || other.attributes.get_string(name) == *text) continue;
+      if (other.op != plan.steps[i].op || !other.attributes.has(name)) continue;
+      if (other.attributes.get_string(name) == *text) continue;
       with(other.attributes.get_string(name));
       break;
     }
@@ -243,6 +244,59 @@ void change_attribute(const Plan& plan, size_t i, const std::string& name, const
 void change_attributes(const Plan& plan, const VisitFault& visit) {
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     for (const auto& [name, value] : plan.steps[i].attributes.items()) change_attribute(plan, i, name, visit);
+  }
+}
+
+/// Casts left out, made again, and moved to the other side of the collective that completes their operand; sums made in
+/// another type.
+void change_types(const Plan& plan, const VisitFault& visit) {
+  std::vector<int> made_by = producers(plan);
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    const PlanStep& step = plan.steps[i];
+    if (step.attributes.has("sums"))
+      visit([=](Plan& faulty) { faulty.steps[i].attributes.erase("sums"); }, "sums rounded: " + at_step(plan, i));
+    for (int result : step.results) {
+      DType other = tensor_of(plan, result).type.dtype == DType::kF32 ? DType::kBF16 : DType::kF32;
+      visit(
+          [=](Plan& faulty) {
+            PlanTensor& made = faulty.tensors[static_cast<size_t>(result)];
+            made.type.dtype = other;
+            made.bytes = std::max(made.bytes, byte_size(made.type));
+          },
+          fmt::format("\"{}\" as {}: {}", tensor_of(plan, result).name, to_string(other), at_step(plan, i)));
+    }
+    if (step.op != OpKind::kCast) continue;
+    visit(
+        [=, &plan](Plan& faulty) {
+          read_instead(faulty, step.results[0], step.operands[0]);
+          remove_step(faulty, i);
+        },
+        "left out: " + at_step(plan, i));
+    visit(
+        [=, &plan](Plan& faulty) {
+          int twice = add_tensor(faulty, step.results[0], tensor_of(plan, step.results[0]).sharding);
+          read_instead(faulty, step.results[0], twice, i + 1);
+          PlanStep again = step;
+          again.operands = {step.results[0]};
+          again.results = {twice};
+          insert_step(faulty, i + 1, again);
+        },
+        "made twice: " + at_step(plan, i));
+    int made_at = made_by[static_cast<size_t>(step.operands[0])];
+    if (made_at < 0 || !is_reduction(plan.steps[static_cast<size_t>(made_at)])) continue;
+    visit(
+        [=, &plan](Plan& faulty) {
+          PlanStep reduce = plan.steps[static_cast<size_t>(made_at)];
+          int rounded = add_tensor(faulty, step.results[0], tensor_of(plan, reduce.operands[0]).sharding);
+          PlanStep early = step;
+          early.operands = reduce.operands;
+          early.results = {rounded};
+          reduce.operands = {rounded};
+          reduce.results = step.results;
+          faulty.steps[static_cast<size_t>(made_at)] = early;
+          faulty.steps[i] = reduce;
+        },
+        "reduced after instead of before: " + at_step(plan, i));
   }
 }
 
@@ -328,6 +382,7 @@ constexpr std::array kPlanFaults = {
     PlanFault{"other tensors read", read_other_tensors},
     PlanFault{"terms left out", leave_out_terms},
     PlanFault{"other attributes", change_attributes},
+    PlanFault{"other types", change_types},
     PlanFault{"other leaves", change_leaves},
     PlanFault{"other placements", change_placements},
     PlanFault{"ends left out", leave_out_ends},

@@ -48,6 +48,27 @@ void check_random(uint64_t first, uint64_t count, int stride) {
 
 }  // namespace
 
+TEST_CASE("faulty plans in bf16 are refused") {
+  const std::map<std::string, int64_t> dims{{"batch", 4}, {"seq", 8}, {"layers", 1}};
+  for (const Precision& precision : {kBF16, kAllBF16}) {
+    DiagnosticSink sink;
+    std::string file = std::string(TPC_SOURCE_DIR) + "/models/tiny_gpt.json";
+    const Model model = load_model(file, {dims, precision}, sink);
+    FaultCounts counts;
+    for (const char* text : {"tp=1", "tp=3", "dp=2,tp=2"}) {
+      MeshCase mesh{text, *parse_mesh(text)};
+      mesh.precision = precision;
+      CAPTURE(mesh.name);
+      MutatedPlan plan(model, compile_model("tiny_gpt", dims, mesh).plan);
+      plan.check(std::string("bf16 on ") + text, 3, 0, 40, counts);
+    }
+    MESSAGE(counts.faults << " faults, " << counts.same << " of them the same plan; " << counts.executed
+                          << " of the refused ones executed");
+    CHECK(counts.faults > 100);
+    CHECK(counts.executed > 0);
+  }
+}
+
 TEST_CASE("faulty random plans are refused") { check_random(0, 16, 60); }
 
 TEST_CASE("full: faulty random plans are refused at every place") { check_random(0, 60, 1); }

@@ -123,7 +123,7 @@ std::vector<MeshCase> mesh_cases() {
 CompileResult compile_text(const std::string& text, const std::string& file, const std::map<std::string, int64_t>& dims,
                            const MeshCase& mesh) {
   DiagnosticSink sink;
-  Model loaded = parse_model(text, file, {dims}, sink);
+  Model loaded = parse_model(text, file, {dims, mesh.precision}, sink);
   CompileOptions options;
   options.mesh = mesh.mesh;
   options.sequence_parallel = mesh.sequence_parallel;
@@ -143,9 +143,10 @@ CompileResult compile_model(const std::string& model, const std::map<std::string
   return compile_text(read_whole(model_path(model)), model_path(model), dims, mesh);
 }
 
-Graph model_step(const std::string& model, const std::map<std::string, int64_t>& dims) {
+Graph model_step(const std::string& model, const std::map<std::string, int64_t>& dims,
+                 std::optional<Precision> precision) {
   DiagnosticSink sink;
-  Model loaded = parse_model(read_whole(model_path(model)), model_path(model), {dims}, sink);
+  Model loaded = parse_model(read_whole(model_path(model)), model_path(model), {dims, precision}, sink);
   CompileOptions options;
   options.optimizer = loaded.optimizer;
   return differentiated(std::move(loaded.graph), options);

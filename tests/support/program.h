@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,8 @@ struct MeshCase {
   std::string strategy = "megatron";
   SearchOptions search = {};
   int64_t memory_limit = 0;
+  /// In place of the model's.
+  std::optional<Precision> precision = {};
 };
 
 /// tp 1 to 8, dp, both, sequence-parallel and ZeRO ones.
@@ -33,7 +36,12 @@ std::vector<MeshCase> mesh_cases();
 CompileResult compile_text(const std::string& text, const std::string& file, const std::map<std::string, int64_t>& dims,
                            const MeshCase& mesh);
 /// The one-rank step of a model in models/, differentiated: what its plans must compute.
-Graph model_step(const std::string& model, const std::map<std::string, int64_t>& dims);
+Graph model_step(const std::string& model, const std::map<std::string, int64_t>& dims,
+                 std::optional<Precision> precision = {});
+
+/// bf16 compute, with sums across ranks in f32 and in bf16.
+inline constexpr Precision kBF16{DType::kBF16, DType::kF32};
+inline constexpr Precision kAllBF16{DType::kBF16, DType::kBF16};
 
 /// Compiles models/<model>.json with sizes overridden.
 CompileResult compile_model(const std::string& model, const std::map<std::string, int64_t>& dims, const MeshCase& mesh);

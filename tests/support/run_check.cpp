@@ -23,7 +23,7 @@ class TamperedRun final : public ObservedRun {
 
   const Plan& plan() const override { return run_->plan(); }
   RankPart part(int64_t rank, int tensor) const override { return run_->part(rank, tensor); }
-  double epsilon() const override { return run_->epsilon(); }
+  double epsilon(DType dtype) const override { return run_->epsilon(dtype); }
   void run_step(const Batch& batch, const StepObserver& after) override {
     run_->run_step(batch, [&](int64_t rank, int step) {
       if (rank == tampering_.rank && step == tampering_.step) tamper();

@@ -3,7 +3,7 @@
 #include "runtime/cuda/check_cuda.h"
 #include "runtime/cuda/kernel_table.h"
 #include "runtime/cuda/kernels/strided_copy.h"
-#include "runtime/region_copy.h"
+#include "compiler/lowering/region_copy.h"
 
 namespace tpc::cuda {
 namespace {

@@ -69,6 +69,17 @@ TEST_CASE("printer: a graph before placement is plain") {
   CHECK_FALSE(graph.loss.is_valid());
 }
 
+TEST_CASE("printer: the precision stands before the mesh, where it is not f32") {
+  for (const char* precision : {"bf16", "bf16/bf16"}) {
+    Graph graph = parse_graph(kPlaced, "placed.ir");
+    graph.precision = *parse_precision(precision);
+    std::string text = print(graph);
+    CHECK(text.find(std::string("\nprecision \"") + precision + "\"\nmesh [") != std::string::npos);
+    CHECK(parse_graph(text, "placed.ir") == graph);
+  }
+  CHECK_THROWS_AS(parse_graph("graph \"g\"\nprecision \"bf17\"\n", "g.ir"), UserError);
+}
+
 TEST_CASE("printer: an empty graph") {
   CHECK(print(Graph()) == "graph \"\"\n");
   CHECK(parse_graph("graph \"\"", "empty.ir") == Graph());

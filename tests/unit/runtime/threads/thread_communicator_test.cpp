@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 
+#include "compiler/core/bfloat16.h"
 #include "compiler/core/philox.h"
 #include "compiler/sharding/collective.h"
 #include "tests/unit/runtime/threads/rank_team.h"
@@ -34,8 +35,11 @@ struct Case {
 
 // What `rank` holds of element `index` of the source: its own contribution when the tensor is Partial there.
 float value_at(const Case& c, int64_t rank, int64_t index) {
-  if (!c.from.has_partial()) return static_cast<float>(index);
-  return static_cast<float>(random_normal(philox_key(3, std::to_string(rank)), 0, static_cast<uint64_t>(index)));
+  auto value = static_cast<float>(index);
+  if (c.from.has_partial()) {
+    value = static_cast<float>(random_normal(philox_key(3, std::to_string(rank)), 0, static_cast<uint64_t>(index)));
+  }
+  return c.dtype == DType::kBF16 ? static_cast<float>(BFloat16(value)) : value;
 }
 
 std::vector<int64_t> global_indices(const Region& region, const Shape& shape) {
@@ -91,24 +95,30 @@ int num_wrong(const Case& c, int64_t shift) {
                                          std::vector<float>(static_cast<size_t>(3 * total + 1)));
   std::atomic<int> wrong{0};
   run_ranks(world, [&](int64_t rank, ThreadCommunicator& communicator) {
-    float* output = memory[static_cast<size_t>(rank)].data();
-    float* input = output + (shift < 0 ? 2 * total : shift);
+    const int64_t size = byte_size(c.dtype);
+    char* output = reinterpret_cast<char*>(memory[static_cast<size_t>(rank)].data());
+    char* input = output + (shift < 0 ? 2 * total : shift) * size;
     CollectiveStep step = make_step(c, rank, input, output);
     std::unique_ptr<Collective> collective = communicator.prepare(step);
-    auto put = [&](float* at, float value) {
+    auto put = [&](void* at, float value) {
       auto whole = static_cast<int32_t>(value);
-      std::memcpy(at, c.dtype == DType::kF32 ? static_cast<const void*>(&value) : &whole, sizeof(float));
+      BFloat16 rounded(value);
+      const void* element = c.dtype == DType::kF32    ? static_cast<const void*>(&value)
+                            : c.dtype == DType::kBF16 ? static_cast<const void*>(&rounded)
+                                                      : &whole;
+      std::memcpy(at, element, static_cast<size_t>(size));
     };
     for (int repetition = 0; repetition < 2; ++repetition) {
       std::vector<int64_t> held = global_indices(step.input.region, c.shape);
-      for (size_t i = 0; i < held.size(); ++i) put(input + i, value_at(c, rank, held[i]));
+      for (size_t i = 0; i < held.size(); ++i) put(input + static_cast<int64_t>(i) * size, value_at(c, rank, held[i]));
       int64_t bytes = collective->run();
-      if (bytes != 4 * received_elements(move, c.shape, c.mesh, c.mesh.coordinate(rank))) ++wrong;
+      if (bytes != size * received_elements(move, c.shape, c.mesh, c.mesh.coordinate(rank))) ++wrong;
       std::vector<int64_t> made = global_indices(step.output.region, c.shape);
       for (size_t i = 0; i < made.size(); ++i) {
         float wanted = 0;
         put(&wanted, wanted_at(c, step.group, made[i]));
-        if (std::memcmp(&wanted, output + i, sizeof(float)) != 0) ++wrong;
+        const char* found = output + static_cast<int64_t>(i) * size;
+        if (std::memcmp(&wanted, found, static_cast<size_t>(size)) != 0) ++wrong;
       }
     }
   });
@@ -174,6 +184,11 @@ std::vector<Case> all_cases() {
   cases.push_back({OpKind::kAllGather, MoveKind::kAllGather, mesh, {0, 1}, shape, {{shard(0), shard(0)}}, {{kR, kR}}});
   cases.push_back(
       {OpKind::kReduceScatter, MoveKind::kReduceScatter, mesh, {0, 1}, shape, {{kP, kP}}, {{shard(1), shard(1)}}});
+  for (size_t i = 0, count = cases.size(); i < count; ++i) {
+    if (cases[i].dtype != DType::kF32) continue;
+    cases.push_back(cases[i]);
+    cases.back().dtype = DType::kBF16;
+  }
   return cases;
 }
 

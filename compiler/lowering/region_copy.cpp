@@ -1,4 +1,4 @@
-#include "runtime/region_copy.h"
+#include "compiler/lowering/region_copy.h"
 
 #include <algorithm>
 #include <cstring>
@@ -42,14 +42,13 @@ RegionCopy::RegionCopy(const Region& source, const Region& destination) {
   }
 }
 
-int64_t RegionCopy::run(const void* source, void* destination) const {
-  constexpr int64_t kElementSize = 4;
+int64_t RegionCopy::run(const void* source, void* destination, int64_t element_size) const {
   const char* from = static_cast<const char*>(source);
   char* to = static_cast<char*>(destination);
   int64_t copied = 0;
   for_each_run([&](int64_t source_offset, int64_t destination_offset, int64_t length) {
-    std::memcpy(to + destination_offset * kElementSize, from + source_offset * kElementSize,
-                static_cast<size_t>(length * kElementSize));
+    std::memcpy(to + destination_offset * element_size, from + source_offset * element_size,
+                static_cast<size_t>(length * element_size));
     copied += length;
   });
   return copied;

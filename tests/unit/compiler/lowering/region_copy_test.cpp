@@ -1,4 +1,4 @@
-#include "runtime/region_copy.h"
+#include "compiler/lowering/region_copy.h"
 
 #include <doctest/doctest.h>
 

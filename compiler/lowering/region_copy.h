@@ -26,8 +26,8 @@ class RegionCopy {
     if (num_elements_ > 0) walk(loops_.size(), source_offset_, destination_offset_, run);
   }
 
-  /// Copies 4-byte elements (f32, i32) and returns how many. The tensors do not overlap.
-  int64_t run(const void* source, void* destination) const;
+  /// Copies elements of `element_size` bytes and returns how many. The tensors do not overlap.
+  int64_t run(const void* source, void* destination, int64_t element_size = 4) const;
 
  private:
   struct Loop {

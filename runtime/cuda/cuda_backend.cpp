@@ -1,0 +1,113 @@
+#include "runtime/cuda/cuda_backend.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <thread>
+
+#include "compiler/core/check.h"
+#include "compiler/lowering/together.h"
+#include "runtime/cuda/check_cuda.h"
+#include "runtime/cuda/event.h"
+#include "runtime/cuda/kernel_table.h"
+
+namespace tpc::cuda {
+namespace {
+
+struct KernelRow {
+  OpKind op;
+  // One of the two.
+  PrepareKernel prepare = nullptr;
+  PrepareGroup prepare_group = nullptr;
+};
+
+constexpr KernelRow kKernels[] = {
+#define KERNEL(enumerator, stem) {OpKind::k##enumerator, prepare_##stem, nullptr},
+#define GROUP_KERNEL(enumerator, stem) {OpKind::k##enumerator, nullptr, prepare_##stem##_group},
+#include "runtime/cuda/kernel_list.def"
+#undef GROUP_KERNEL
+#undef KERNEL
+};
+
+// How long a wait looks at the queues without a pause, and how often afterwards.
+constexpr std::chrono::milliseconds kSpin{2};
+constexpr std::chrono::microseconds kPoll{50};
+
+class EventMark final : public Mark {
+ public:
+  EventMark(cudaStream_t from, cudaStream_t to) : from_(from), to_(to) {}
+  void set() override { event_.record(from_); }
+  void await() override { event_.await(to_); }
+
+ private:
+  cudaStream_t from_;
+  cudaStream_t to_;
+  Event event_;
+};
+
+}  // namespace
+
+CudaBackend::CudaBackend(CudaOptions options)
+    : options_(std::move(options)), communication_(DeviceQueue::Priority::kHigh), matmuls_(options_.matmul, compute_) {}
+
+CudaBackend::~CudaBackend() {
+  // Nothing may run on what is freed now.
+  static_cast<void>(cudaStreamSynchronize(compute_.stream()));
+}
+
+std::unique_ptr<DeviceMemory> CudaBackend::allocate(int64_t bytes, bool host_visible) {
+  MemoryKind kind = host_visible                ? MemoryKind::kManaged
+                    : options_.symmetric_memory ? MemoryKind::kSymmetric
+                                                : MemoryKind::kDevice;
+  return std::make_unique<CudaMemory>(bytes, kind, compute_.stream());
+}
+
+void CudaBackend::upload(void* device, const void* host, int64_t bytes) {
+  TPC_CUDA(cudaMemcpyAsync(device, host, static_cast<size_t>(bytes), cudaMemcpyHostToDevice, compute_.stream()));
+}
+
+void CudaBackend::download(void* host, const void* device, int64_t bytes) {
+  TPC_CUDA(cudaMemcpyAsync(host, device, static_cast<size_t>(bytes), cudaMemcpyDeviceToHost, compute_.stream()));
+}
+
+void* CudaBackend::host_buffer(int64_t bytes) { return host_buffers_.emplace_back(bytes).data(); }
+
+size_t CudaBackend::num_together(std::span<const LocalStep> steps) const { return tpc::num_together(steps); }
+
+std::unique_ptr<Kernel> CudaBackend::prepare_together(std::span<const LocalStep> steps) {
+  const LocalStep& first = steps[0];
+  if (first.op == OpKind::kContract)
+    return matmuls_.prepare(steps, [this](const LocalStep& step) { return prepare(step); });
+  const auto* row = std::ranges::find(kKernels, first.op, &KernelRow::op);
+  TPC_CHECK(row != std::end(kKernels), "the cuda backend has no kernel for \"{}\" (op {})", first.name,
+            op_name(first.op));
+  if (row->prepare_group != nullptr) return row->prepare_group(steps, compute_);
+  TPC_CHECK(steps.size() == 1, "{} steps {} for one kernel", steps.size(), op_name(first.op));
+  return row->prepare(first, compute_);
+}
+
+std::unique_ptr<Mark> CudaBackend::make_mark(DeviceQueueKind queue) {
+  bool is_compute = queue == DeviceQueueKind::kCompute;
+  cudaStream_t from = is_compute ? compute_.stream() : communication_.stream();
+  cudaStream_t to = is_compute ? communication_.stream() : compute_.stream();
+  return std::make_unique<EventMark>(from, to);
+}
+
+void CudaBackend::begin_step(const StepContext& context) { compute_.set_context(context); }
+
+void CudaBackend::run(Segment& segment, bool is_observed) {
+  graphs_[segment.id()].run(compute_, communication_, is_observed || !options_.use_graphs,
+                            [&segment] { segment.issue(); });
+}
+
+void CudaBackend::wait() {
+  auto start = std::chrono::steady_clock::now();
+  while (!compute_.is_done() || !communication_.is_done()) {
+    if (poll_) poll_();
+    if (std::chrono::steady_clock::now() - start > kSpin) std::this_thread::sleep_for(kPoll);
+  }
+}
+
+}  // namespace tpc::cuda

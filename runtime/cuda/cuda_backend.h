@@ -1,0 +1,62 @@
+/// The backend `cuda`: one rank's kernels and products on one GPU.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "runtime/backend.h"
+#include "runtime/cuda/device_memory.h"
+#include "runtime/cuda/device_queue.h"
+#include "runtime/cuda/matmul.h"
+#include "runtime/cuda/step_graph.h"
+
+namespace tpc::cuda {
+
+struct CudaOptions {
+  MatmulOptions matmul;
+  /// Segments are captured in CUDA graphs after their first run.
+  bool use_graphs = true;
+  /// Memory that peers write into directly, see NcclOptions.
+  bool symmetric_memory = false;
+};
+
+/// Kernels go to the compute queue; collectives of a communicator that shares this backend's queues to the other one.
+class CudaBackend final : public Backend {
+ public:
+  /// Of the current device of the calling thread.
+  explicit CudaBackend(CudaOptions options = {});
+  ~CudaBackend() override;
+
+  DeviceQueue& compute() { return compute_; }
+  DeviceQueue& communication() { return communication_; }
+  /// Called again and again while wait() waits; it throws to end the wait.
+  void set_poll(std::function<void()> poll) { poll_ = std::move(poll); }
+
+  std::string_view name() const override { return "cuda"; }
+  std::unique_ptr<DeviceMemory> allocate(int64_t bytes, bool host_visible) override;
+  bool is_host() const override { return false; }
+  void upload(void* device, const void* host, int64_t bytes) override;
+  void download(void* host, const void* device, int64_t bytes) override;
+  void* host_buffer(int64_t bytes) override;
+
+  size_t num_together(std::span<const LocalStep> steps) const override;
+  std::unique_ptr<Kernel> prepare_together(std::span<const LocalStep> steps) override;
+  std::unique_ptr<Mark> make_mark(DeviceQueueKind queue) override;
+
+  void begin_step(const StepContext& context) override;
+  void run(Segment& segment, bool is_observed) override;
+  void wait() override;
+
+ private:
+  CudaOptions options_;
+  DeviceQueue compute_;
+  DeviceQueue communication_;
+  Matmuls matmuls_;
+  std::vector<PinnedMemory> host_buffers_;
+  std::map<size_t, StepGraph> graphs_;  // by segment
+  std::function<void()> poll_;
+};
+
+}  // namespace tpc::cuda
