@@ -26,6 +26,23 @@ bool is_finite(const HostTensor& tensor) {
   return tensor.type.dtype == DType::kBF16 ? all_finite(tensor.bf16) : all_finite(tensor.f32);
 }
 
+// Throws what is handled now again, with the place in front.
+[[noreturn]] void rethrow_at(const std::string& place) {
+  try {
+    throw;
+  } catch (const RunEnded&) {
+    throw;
+  } catch (const UserError&) {
+    throw;
+  } catch (const DeviceError& error) {
+    throw DeviceError(fmt::format("{}: {}", place, error.what()));
+  } catch (const std::bad_alloc&) {
+    throw DeviceError(fmt::format("{}: out of memory", place));
+  } catch (const std::exception& error) {
+    throw InternalError(fmt::format("{}: {}", place, error.what()));
+  }
+}
+
 }  // namespace
 
 std::string describe_step(const Plan& plan, int step) {
@@ -50,7 +67,13 @@ RankExecutor::RankExecutor(const Plan& plan, RankPlan program, Backend& backend,
   communicator.use_memory(arena_->data(), plan.arena_bytes);
   NumTogether num_together = [&](std::span<const LocalStep> steps) { return backend.num_together(steps); };
   RankUnits lowered = lower_rank(plan, program_, arena_->data(), is_observed_ ? NumTogether() : num_together);
-  for (RankUnit& unit : lowered.units) steps_.push_back(prepare(unit, communicator));
+  for (RankUnit& unit : lowered.units) {
+    try {
+      steps_.push_back(prepare(unit, communicator));
+    } catch (...) {
+      rethrow_at(fmt::format("rank {}, preparing {}", rank(), describe_step(plan, unit.first)));
+    }
+  }
   for (size_t i = 0; i < lowered.units.size(); ++i) {
     for (size_t awaited : lowered.units[i].waits_for) {
       if (steps_[awaited].mark) steps_[i].awaited.push_back(steps_[awaited].mark.get());
@@ -264,21 +287,7 @@ std::optional<NonFinite> RankExecutor::find_non_finite(const StepContext& contex
 }
 
 void RankExecutor::rethrow_with_place(const StepContext& context) const {
-  std::string place =
-      fmt::format("rank {}, training step {}, {}", rank(), context.step, describe_step(plan_, position()));
-  try {
-    throw;
-  } catch (const RunEnded&) {
-    throw;
-  } catch (const UserError&) {
-    throw;
-  } catch (const DeviceError& error) {
-    throw DeviceError(fmt::format("{}: {}", place, error.what()));
-  } catch (const std::bad_alloc&) {
-    throw DeviceError(fmt::format("{}: out of memory", place));
-  } catch (const std::exception& error) {
-    throw InternalError(fmt::format("{}: {}", place, error.what()));
-  }
+  rethrow_at(fmt::format("rank {}, training step {}, {}", rank(), context.step, describe_step(plan_, position())));
 }
 
 }  // namespace tpc

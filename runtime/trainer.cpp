@@ -122,6 +122,7 @@ Trainer::Trainer(Plan plan, MakeDevice make_device, TrainerOptions options) {
       state.executors[t]->fill(static_cast<int>(i),
                                [&](const LocalTensor& host) { fill_initial(tensor, state.options.seed, host); });
     }
+    state.devices[t].backend->wait();
   };
   try {
     state.threads->run(prepare);

@@ -82,7 +82,7 @@ TEST_CASE("what is missing on a machine is told once, in a sentence, with exit c
     CAPTURE(ran.output);
     CHECK(ran.exit_code == kDeviceError);
     CHECK(says(ran, missing.message));
-    CHECK(count_of(ran.output, "error") == 1);
+    CHECK(count_of(ran.output, "error: ") == 1);
     CHECK(count_of(ran.output, "\n") == 1);
   }
 }
@@ -148,7 +148,7 @@ TEST_CASE("calls that fail end the run with one message that names rank, step, n
     CAPTURE(ran.output);
     CHECK(ran.exit_code == kDeviceError);
     CHECK(says(ran, failure.message));
-    CHECK(count_of(ran.output, "error") == 1);
+    CHECK(count_of(ran.output, "error: ") == 1);
   }
 }
 
@@ -166,7 +166,7 @@ TEST_CASE("flags of a GPU's run are refused on the cpu, and ranks that the plan 
 TEST_CASE("a loss that is not finite is told once by all processes together") {
   FakeMachine machine("--tp 2");
   Ran ran = machine.shell(
-      "sed 's/\"lr\": 0.0003/\"lr\": 1e30/' models/small_gpt.json > $TMP/hot.json; tpc shard $TMP/hot.json --batch 2 "
+      "sed 's/\"lr\": 3e-4/\"lr\": 1e30/' models/small_gpt.json > $TMP/hot.json; tpc shard $TMP/hot.json --batch 2 "
       "--seq 8 "
       "--dim hidden=32 --dim heads=4 --dim head_dim=8 --dim ffn=64 --dim vocab=40 --tp 2 -o $TMP/hot_plan.json "
       ">/dev/null; "
