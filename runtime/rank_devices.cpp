@@ -84,7 +84,8 @@ std::unique_ptr<RunPeers> find_peers(const RunOptions& options, const Plan& plan
     throw UserError({options.plan, ""}, fmt::format("the plan is for {} rank{}; {} has started {}", world,
                                                     world == 1 ? "" : "s", launch->source, launch->world_size));
   }
-  if (options.allow_shared_gpu && launch->local_size > cuda_module().num_devices()) {
+  bool may_share = launch->local_size == 0 || launch->local_size > cuda_module().num_devices();
+  if (options.allow_shared_gpu && may_share) {
     set_shared_gpu_environment(launch->rank, launch->local_size == launch->world_size);
   }
   StoreIdentity identity{identity_text(options, plan_text), build, cuda_module().communicator_version()};
