@@ -42,8 +42,4 @@ void DeviceQueue::reserve(int64_t bytes) {
   workspace_bytes_ = bytes;
 }
 
-int64_t DeviceQueue::held_bytes() const {
-  return workspace_bytes_ + table_bytes_ + static_cast<int64_t>(sizeof(StepContext));
-}
-
 }  // namespace tpc::cuda

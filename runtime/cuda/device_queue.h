@@ -39,8 +39,8 @@ class DeviceQueue {
 
   /// A kernel of this queue holds a table of this size from now on.
   void add_table(int64_t bytes) const { table_bytes_ += bytes; }
-  /// Device memory of this queue and of its kernels' tables.
-  int64_t held_bytes() const;
+  /// Device memory that was taken since it was made: working memory, and the tables of its kernels.
+  int64_t held_bytes() const { return workspace_bytes_ + table_bytes_; }
 
  private:
   cudaStream_t stream_ = nullptr;
