@@ -68,6 +68,13 @@ double share_of(double ms, double all) { return all > 0 ? ms / all : 0; }
 // To a tenth of a microsecond, which is finer than the clock tells.
 double rounded_ms(double ms) { return std::round(ms * 1e4) / 1e4; }
 
+// A field that is an array, an element a line.
+std::string lines_of(std::string_view name, const std::vector<Json>& elements) {
+  std::vector<std::string> lines;
+  for (const Json& element : elements) lines.push_back("  " + element.dump());
+  return fmt::format(" \"{}\": [\n{}\n ]", name, fmt::join(lines, ",\n"));
+}
+
 }  // namespace
 
 uint64_t first_profiled_step(uint64_t num_steps) {
@@ -100,7 +107,7 @@ std::string unit_ops(const Plan& plan, const UnitTime& unit) {
 
 std::string profile_json(const UnitProfile& profile, const Plan& plan, std::string_view device, int64_t rank) {
   double all = total_ms(profile);
-  Json units = Json::array();
+  std::vector<Json> units;
   for (const UnitTime& unit : profile.units) {
     const PlanStep& first = plan.steps[static_cast<size_t>(unit.first)];
     units.push_back({{"steps", {unit.first, unit.end}},
@@ -110,24 +117,24 @@ std::string profile_json(const UnitProfile& profile, const Plan& plan, std::stri
                      {"queue", to_string(unit.queue)},
                      {"ms", rounded_ms(unit.ms)}});
   }
-  Json totals = Json::array();
+  std::vector<Json> totals;
   for (const Total& total : totals_of(profile, plan)) {
     totals.push_back({{"op", total.op},
                       {"calls", total.calls},
                       {"ms", rounded_ms(total.ms)},
                       {"share", std::round(share_of(total.ms, all) * 1e4) / 1e4}});
   }
-  Json json = {{"format", "tpc-profile"},
+  Json head = {{"format", "tpc-profile"},
                {"version", 1},
                {"model", plan.model_name},
                {"mesh", to_string(plan.mesh)},
                {"device", device},
                {"rank", rank},
                {"measured_steps", profile.num_steps},
-               {"ms", rounded_ms(all)},
-               {"units", std::move(units)},
-               {"totals", std::move(totals)}};
-  return json.dump(1) + "\n";
+               {"ms", rounded_ms(all)}};
+  std::string text = "{\n";
+  for (const auto& [name, value] : head.items()) text += fmt::format(" \"{}\": {},\n", name, value.dump());
+  return text + lines_of("units", units) + ",\n" + lines_of("totals", totals) + "\n}\n";
 }
 
 std::string profile_heading(const UnitProfile& profile) {
