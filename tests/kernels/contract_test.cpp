@@ -1,9 +1,7 @@
 // Every CUDA kernel computes what its op's reference does: as f32 and bf16, whole and on uneven shards, in place, with
 // threads in any order. A kernel is found by its line in kernel_list.def.
 #include <doctest/doctest.h>
-#include <fmt/format.h>
 
-#include <algorithm>
 #include <string>
 
 #include "runtime/cuda/kernel_table.h"
@@ -48,11 +46,9 @@ void check_step(const Prepare& prepare, const RankStep& step, const Emulation& e
 void check_kernel(OpKind op, const Prepare& prepare) {
   const std::vector<Emulation> all_emulations = emulations();
   size_t index = 0;
-  const size_t count = for_each_sample(op, kIsThreadSanitized, [&](const RankStep& step, const std::string& sample) {
+  const size_t count = for_each_sample(op, kIsThreadSanitized, [&](const RankStep& step) {
     const Emulation& emulation = all_emulations[index++ % all_emulations.size()];
-    const std::string text =
-        fmt::format("{}, seed {}, blocks of {}", sample, emulation.seed, emulation.max_block_threads);
-    CAPTURE(text);
+    INFO("seed ", emulation.seed, ", blocks of at most ", emulation.max_block_threads, " threads");
     try {
       check_step(prepare, step, emulation);
     } catch (const std::exception& error) {

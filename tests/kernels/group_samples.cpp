@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "tests/kernels/float_variants.h"
+#include "compiler/core/bfloat16.h"
 #include "tests/support/global_tensor.h"
 
 namespace tpc::testing {
@@ -81,7 +81,7 @@ std::vector<RankStep> update_group() {
                     .results = {}};
       for (Part& operand : step.operands) {
         operand.type.dtype = dtype;
-        for (double& value : operand.data) value = rounded_to_bf16(value);
+        for (double& value : operand.data) value = static_cast<double>(BFloat16(static_cast<float>(value)));
       }
       steps.push_back(std::move(step));
     }
