@@ -235,8 +235,8 @@ void train(const RunOptions& options, Plan plan, RunPeers& peers) {
   std::optional<DeviceMemoryReport> memory = device_memory(trainer, peers);
   bool is_told = is_first && !options.quiet;
   if (is_told) {
-    write_standard_output(run_summary(records) + traffic_table(counted, predicted));
-    if (memory) write_standard_output(memory_line(*memory));
+    write_standard_output(run_summary(records) + (memory ? memory_line(*memory) : "") +
+                          traffic_table(counted, predicted));
   }
   trainer.check_traffic();
   if (is_told) write_standard_output("bytes counted = bytes predicted\n");
