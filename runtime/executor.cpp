@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <iterator>
@@ -89,6 +90,7 @@ RankExecutor::Step RankExecutor::prepare(const RankUnit& unit, Communicator& com
   Step step;
   step.first = unit.first;
   step.end = unit.end;
+  step.queue = unit.queue;
   if (!unit.kernel.empty()) step.kernel = backend_.prepare_together(unit.kernel);
   if (unit.collective) {
     const PlanStep& collective = plan_.steps[static_cast<size_t>(unit.first)];
@@ -192,6 +194,22 @@ void RankExecutor::issue(Step& step, const StepContext& context) {
   if (step.mark) step.mark->set();
 }
 
+void RankExecutor::issue_timed(Step& step, const StepContext& context) {
+  backend_.wait();
+  auto start = std::chrono::steady_clock::now();
+  issue(step, context);
+  backend_.wait();
+  step.ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+std::vector<UnitTime> RankExecutor::unit_times() const {
+  std::vector<UnitTime> times;
+  for (const Step& step : steps_) {
+    if (step.kernel || step.collective) times.push_back({step.first, step.end, step.queue, step.ms});
+  }
+  return times;
+}
+
 // A run of steps_.
 class RankExecutor::StepRange final : public Segment {
  public:
@@ -204,7 +222,11 @@ class RankExecutor::StepRange final : public Segment {
   void issue() override {
     for (Step& step : steps_) {
       executor_.position_.store(step.first, std::memory_order_relaxed);
-      executor_.issue(step, context_);
+      if (executor_.times_units_) {
+        executor_.issue_timed(step, context_);
+      } else {
+        executor_.issue(step, context_);
+      }
       if (!executor_.observer_) continue;
       executor_.backend_.wait();
       executor_.observer_(executor_.rank(), step.first);
@@ -220,7 +242,7 @@ class RankExecutor::StepRange final : public Segment {
 
 // Returns the plan step of the first named output that is not finite.
 std::optional<int> RankExecutor::run_segment(StepRange segment) {
-  backend_.run(segment, static_cast<bool>(observer_));
+  backend_.run(segment, /*is_observed=*/observer_ || times_units_);
   bool makes_output = false;
   for (const Step& step : segment.steps()) {
     if (step.counted != nullptr) *step.counted += step.received;

@@ -252,6 +252,22 @@ void Trainer::observe(const StepObserver& observer) {
   for (auto& executor : state_->executors) executor->observe(observer);
 }
 
+void Trainer::time_units() {
+  for (auto& executor : state_->executors) executor->time_units();
+}
+
+std::vector<UnitTime> Trainer::unit_times() const { return state_->executors[0]->unit_times(); }
+
+std::optional<MemoryUse> Trainer::memory_use() const {
+  // Not on this stack, see State.
+  auto uses = std::make_shared<std::vector<std::optional<MemoryUse>>>(state_->devices.size());
+  state_->threads->run([&state = *state_, uses](int64_t thread) {
+    auto t = static_cast<size_t>(thread);
+    (*uses)[t] = state.devices[t].backend->memory_use();
+  });
+  return *std::ranges::max_element(*uses, {}, [](const auto& use) { return use ? use->used : -1; });
+}
+
 HostTensor Trainer::get_tensor(const std::string& name) const {
   int index = find_tensor(name);
   const PlanTensor& tensor = state_->plan.tensors[static_cast<size_t>(index)];

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "runtime/backend.h"
@@ -49,6 +50,10 @@ class CudaBackend final : public Backend {
   void run(Segment& segment, bool is_observed) override;
   void wait() override;
 
+  /// What the device has used before, by whomever, is not this rank's: called when everything is open.
+  void count_memory_from_here();
+  std::optional<MemoryUse> memory_use() const override;
+
  private:
   CudaOptions options_;
   DeviceQueue compute_;
@@ -56,6 +61,8 @@ class CudaBackend final : public Backend {
   Matmuls matmuls_;
   std::vector<PinnedMemory> host_buffers_;
   std::map<size_t, StepGraph> graphs_;  // by segment
+  int64_t arena_bytes_ = 0;
+  int64_t free_at_start_ = 0;
   std::function<void()> poll_;
 };
 

@@ -19,6 +19,7 @@ class DeviceTable {
   DeviceTable(std::span<const T> rows, const DeviceQueue& queue) {
     if (rows.empty()) return;
     TPC_CUDA(cudaMalloc(&rows_, rows.size_bytes()));
+    queue.add_table(static_cast<int64_t>(rows.size_bytes()));
     TPC_CUDA(cudaMemcpyAsync(rows_, rows.data(), rows.size_bytes(), cudaMemcpyHostToDevice, queue.stream()));
     TPC_CUDA(cudaStreamSynchronize(queue.stream()));
   }

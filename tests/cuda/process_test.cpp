@@ -63,6 +63,24 @@ TEST_CASE("tprun starts a process for every rank and trains as on the cpu") {
   }
 }
 
+TEST_CASE("a run tells what it holds of the fullest device, and where its time went") {
+  for (const char* mesh : {"--tp 1", "--tp 2"}) {
+    CAPTURE(mesh);
+    FakeMachine machine(mesh);
+    Ran ran = machine.train("", "--steps 3 --summary $TMP/run.json --profile $TMP/profile.json");
+    CAPTURE(ran.output);
+    CHECK(ran.exit_code == 0);
+    CHECK(count_of(ran.output, "device memory: plan ") == 1);
+    CHECK(count_of(ran.output, "time of every unit, alone on the device: rank 0, median of 2 steps") == 1);
+    CHECK(machine
+              .shell("grep -c '\"device_memory\":{\"rank\":[0-9]*,\"arena\":[0-9]*,\"plan\":[0-9]*,\"used\":[0-9]*}' "
+                     "$TMP/run.json")
+              .output == "1\n");
+    // Every step of the optimizer goes out in one launch.
+    CHECK(machine.shell("grep -c '\"ops\":\"adamw\\*' $TMP/profile.json").output == "1\n");
+  }
+}
+
 TEST_CASE("what is missing on a machine is told once, in a sentence, with exit code 69") {
   FakeMachine machine("--tp 2");
   struct Missing {
