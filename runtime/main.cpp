@@ -230,7 +230,7 @@ int run_plan(const RunOptions& options, std::map<std::string, std::string>& text
   Plan plan = read_plan(text, options.plan);
   if (!options.no_verify) verify_plan(plan, options.plan);
   if (std::optional<int> code = start_ranks(options, plan, argc, argv)) return *code;
-  std::unique_ptr<RunPeers> peers = find_peers(options, plan, text);
+  std::unique_ptr<RunPeers> peers = find_peers(options, plan, text, TPC_VERSION);
   run_with_peers(options, std::move(plan), *peers);
   return 0;
 }

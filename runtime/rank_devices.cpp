@@ -73,7 +73,8 @@ Trainer::MakeDevice rank_devices(const RunOptions& options, const Plan& plan, Ru
   };
 }
 
-std::unique_ptr<RunPeers> find_peers(const RunOptions& options, const Plan& plan, const std::string& plan_text) {
+std::unique_ptr<RunPeers> find_peers(const RunOptions& options, const Plan& plan, const std::string& plan_text,
+                                     const std::string& build) {
   std::optional<Launch> launch =
       options.device == "cuda" && options.check == 0 ? find_launch(process_environment()) : std::nullopt;
   int64_t world = plan.mesh.world_size();
@@ -82,7 +83,7 @@ std::unique_ptr<RunPeers> find_peers(const RunOptions& options, const Plan& plan
     throw UserError({options.plan, ""}, fmt::format("the plan is for {} rank{}; {} has started {}", world,
                                                     world == 1 ? "" : "s", launch->source, launch->world_size));
   }
-  StoreIdentity identity{identity_text(options, plan_text), TPC_VERSION, cuda_module().communicator_version()};
+  StoreIdentity identity{identity_text(options, plan_text), build, cuda_module().communicator_version()};
   return std::make_unique<RunPeers>(*launch, identity, patience(options));
 }
 
