@@ -186,8 +186,8 @@ __global__ void __launch_bounds__(kTileThreads, kBlocksOfSm<kHeadDim>)
   store_rows<kMicro, kHeadDim>(query_grads, dq + first_element, query_stride(heads), queries, head_dim, in.packed);
 }
 
-template <class T, int kHeadDim>
-std::unique_ptr<Kernel> make_attention_grad(AttentionGradInputs<T> in, T* dq, T* dk, T* dv, const AttentionHeads& heads,
+template <class T, class U, int kHeadDim>
+std::unique_ptr<Kernel> make_attention_grad(AttentionGradInputs<T> in, T* dq, U* dk, U* dv, const AttentionHeads& heads,
                                             DeviceQueue& queue) {
   constexpr int kRows = kRowsOf<kHeadDim>;
   TPC_CUDA(gpu::allow_shared(attention_grad_keys<T, U, kHeadDim>, kKeySharedBytes<kHeadDim>));
