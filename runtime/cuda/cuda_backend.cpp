@@ -9,6 +9,7 @@
 
 #include "compiler/core/check.h"
 #include "compiler/lowering/together.h"
+#include "compiler/lowering/workspace.h"
 #include "runtime/cuda/check_cuda.h"
 #include "runtime/cuda/event.h"
 #include "runtime/cuda/kernel_table.h"
@@ -87,9 +88,19 @@ void* CudaBackend::host_buffer(int64_t bytes) { return host_buffers_.emplace_bac
 size_t CudaBackend::num_together(std::span<const LocalStep> steps) const { return tpc::num_together(steps); }
 
 std::unique_ptr<Kernel> CudaBackend::prepare_together(std::span<const LocalStep> steps) {
+  static_cast<void>(compute_.take_reserved());
+  std::unique_ptr<Kernel> kernel = prepare_unchecked(steps);
+  int64_t reserved = compute_.take_reserved();
+  int64_t declared = kernel_workspace(steps);
+  TPC_CHECK(reserved == declared, "the kernel of \"{}\" (op {}) works in {} bytes; its row of the account says {}",
+            steps[0].name, op_name(steps[0].op), reserved, declared);
+  return kernel;
+}
+
+std::unique_ptr<Kernel> CudaBackend::prepare_unchecked(std::span<const LocalStep> steps) {
   const LocalStep& first = steps[0];
   if (first.op == OpKind::kContract)
-    return matmuls_.prepare(steps, [this](const LocalStep& step) { return prepare(step); });
+    return matmuls_.prepare(steps, [this](const LocalStep& step) { return prepare_unchecked({&step, 1}); });
   const auto* row = std::ranges::find(kKernels, first.op, &KernelRow::op);
   TPC_CHECK(row != std::end(kKernels), "the cuda backend has no kernel for \"{}\" (op {})", first.name,
             op_name(first.op));

@@ -55,6 +55,8 @@ class CudaBackend final : public Backend {
   std::optional<MemoryUse> memory_use() const override;
 
  private:
+  std::unique_ptr<Kernel> prepare_unchecked(std::span<const LocalStep> steps);
+
   CudaOptions options_;
   DeviceQueue compute_;
   DeviceQueue communication_;

@@ -33,6 +33,8 @@ class DeviceQueue {
 
   /// For prepare(): room for `bytes` of working memory in run(). What lies there from other kernels is anything.
   void reserve(int64_t bytes);
+  /// The most that reserve() was asked for since this was called last.
+  int64_t take_reserved();
   /// For run() only, since it moves while kernels are prepared. 256-byte aligned.
   std::byte* workspace() const { return workspace_; }
   int64_t workspace_bytes() const { return workspace_bytes_; }
@@ -48,6 +50,7 @@ class DeviceQueue {
   std::byte* workspace_ = nullptr;
   int64_t workspace_bytes_ = 0;
   mutable int64_t table_bytes_ = 0;  // those who make tables only read the queue
+  int64_t reserved_ = 0;             // the largest wish, see take_reserved()
 };
 
 }  // namespace tpc::cuda

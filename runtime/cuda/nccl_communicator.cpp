@@ -10,6 +10,7 @@
 #include "compiler/core/check.h"
 #include "compiler/lowering/collective_calls.h"
 #include "compiler/lowering/region_copy.h"
+#include "compiler/lowering/workspace.h"
 #include "runtime/cuda/check_cuda.h"
 #include "runtime/cuda/check_nccl.h"
 #include "runtime/cuda/kernels/reduce_pieces.h"
@@ -161,7 +162,12 @@ std::unique_ptr<Collective> NcclCommunicator::prepare(const CollectiveStep& step
     count = reinterpret_cast<const int64_t*>(counts_->data()) + names_.size();
     names_.push_back(describe(step));
   }
-  return std::make_unique<NcclCollective>(step, world_, queue_, count, static_cast<int64_t*>(done_.data()));
+  static_cast<void>(queue_.take_reserved());
+  auto collective = std::make_unique<NcclCollective>(step, world_, queue_, count, static_cast<int64_t*>(done_.data()));
+  int64_t reserved = queue_.take_reserved();
+  int64_t declared = collective_workspace(step);
+  TPC_CHECK(reserved == declared, "{} works in {} bytes; the account says {}", describe(step), reserved, declared);
+  return collective;
 }
 
 void NcclCommunicator::barrier() {
