@@ -10,7 +10,9 @@
 #include <map>
 #include <new>
 #include <optional>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include "compiler/core/check.h"
 #include "compiler/core/diagnostic.h"
@@ -31,6 +33,7 @@
 #include "runtime/run_peers.h"
 #include "runtime/run_report.h"
 #include "runtime/trainer.h"
+#include "runtime/unit_profile.h"
 
 namespace tpc {
 namespace {
@@ -174,11 +177,35 @@ void check(const RunOptions& options, const Plan& plan, RunPeers& peers) {
   if (!options.quiet) write_standard_output(summary);
 }
 
+// The fullest of all ranks.
+std::optional<DeviceMemoryReport> device_memory(const Trainer& trainer, RunPeers& peers) {
+  std::optional<MemoryUse> own = trainer.memory_use();
+  std::vector<std::string> texts = peers.gather("device memory", own ? fmt::format("{} {}", own->held, own->used) : "");
+  std::optional<DeviceMemoryReport> fullest;
+  for (size_t rank = 0; rank < texts.size(); ++rank) {
+    DeviceMemoryReport report{static_cast<int64_t>(rank), trainer.plan().arena_bytes, {}};
+    std::istringstream numbers(texts[rank]);
+    if (!(numbers >> report.use.held >> report.use.used)) continue;
+    if (!fullest || report.use.used > fullest->use.used) fullest = report;
+  }
+  return fullest;
+}
+
+// Refuses what a run could not write at its end.
+void require_output_paths(const RunOptions& options) {
+  std::vector<std::string> taken = {options.plan, options.data};
+  for (const std::string& path : {options.metrics, options.summary, options.profile}) {
+    if (path.empty()) continue;
+    require_output_path(path, taken);
+    taken.push_back(path);
+  }
+}
+
 void train(const RunOptions& options, Plan plan, RunPeers& peers) {
   std::unique_ptr<DataSource> data = open_data(plan, options);
   // Of several processes the first tells.
   bool is_first = peers.is_first();
-  if (!options.metrics.empty()) require_output_path(options.metrics, {options.plan, options.data});
+  require_output_paths(options);
   MetricsFile metrics(is_first ? options.metrics : "");
   auto tokens = static_cast<double>(tokens_per_batch(plan));
   TrainerOptions trainer_settings = trainer_options(options);
@@ -187,22 +214,40 @@ void train(const RunOptions& options, Plan plan, RunPeers& peers) {
   Trainer::MakeDevice devices = rank_devices(options, plan, peers);
   Trainer trainer(std::move(plan), std::move(devices), std::move(trainer_settings));
 
+  auto num_steps = static_cast<uint64_t>(options.steps);
+  uint64_t first_profiled = options.profile.empty() ? num_steps : first_profiled_step(num_steps);
   StepPrinter printer(options, is_first);
   std::vector<StepRecord> records;
-  for (uint64_t step = 0; step < static_cast<uint64_t>(options.steps); ++step) {
+  std::vector<std::vector<UnitTime>> unit_times;
+  for (uint64_t step = 0; step < num_steps; ++step) {
+    bool is_profiled = step >= first_profiled;
+    if (step == first_profiled) trainer.time_units();
     auto start = std::chrono::steady_clock::now();
     StepResult result = trainer.train_step(data->batch(step));
     std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - start;
-    records.push_back({step, result, taken.count(), tokens / taken.count() * 1e3});
+    records.push_back({step, result, taken.count(), tokens / taken.count() * 1e3, is_profiled});
+    if (is_profiled) unit_times.push_back(trainer.unit_times());
     metrics.write(records.back());
     printer.print(records.back());
   }
   trainer.wait();
   Traffic counted = peers.sum(trainer.counted()), predicted = peers.sum(trainer.predicted());
+  std::optional<DeviceMemoryReport> memory = device_memory(trainer, peers);
   bool is_told = is_first && !options.quiet;
-  if (is_told) write_standard_output(run_summary(records) + traffic_table(counted, predicted));
+  if (is_told) {
+    write_standard_output(run_summary(records) + (memory ? memory_line(*memory) : "") +
+                          traffic_table(counted, predicted));
+  }
   trainer.check_traffic();
   if (is_told) write_standard_output("bytes counted = bytes predicted\n");
+  if (is_first && !options.summary.empty()) {
+    write_output_file(options.summary, summary_json(records, counted, predicted, memory));
+  }
+  if (is_first && !options.profile.empty()) {
+    UnitProfile profile = unit_profile(unit_times);
+    write_output_file(options.profile, profile_json(profile, trainer.plan(), options.device, /*rank=*/0));
+    if (is_told) write_standard_output(profile_heading(profile) + profile_table(profile, trainer.plan()));
+  }
   peers.finish();
 }
 
@@ -230,7 +275,7 @@ int run_plan(const RunOptions& options, std::map<std::string, std::string>& text
   Plan plan = read_plan(text, options.plan);
   if (!options.no_verify) verify_plan(plan, options.plan);
   if (std::optional<int> code = start_ranks(options, plan, argc, argv)) return *code;
-  std::unique_ptr<RunPeers> peers = find_peers(options, plan, text);
+  std::unique_ptr<RunPeers> peers = find_peers(options, plan, text, TPC_VERSION);
   run_with_peers(options, std::move(plan), *peers);
   return 0;
 }

@@ -17,7 +17,8 @@ Trainer::MakeDevice rank_devices(const RunOptions& options, const Plan& plan, Ru
 
 /// The place of this process in a run of `plan`: alone unless a launcher, or `tprun --ranks`, has started it as one
 /// rank of several. Throws UserError when the launcher started another number of ranks than the plan has.
-std::unique_ptr<RunPeers> find_peers(const RunOptions& options, const Plan& plan, const std::string& plan_text);
+std::unique_ptr<RunPeers> find_peers(const RunOptions& options, const Plan& plan, const std::string& plan_text,
+                                     const std::string& build);
 
 /// Starts a process for each rank of the plan where nothing else has, and it needs them; returns the exit code then.
 std::optional<int> start_ranks(const RunOptions& options, const Plan& plan, int argc, char** argv);

@@ -122,6 +122,7 @@ Trainer::Trainer(Plan plan, MakeDevice make_device, TrainerOptions options) {
       state.executors[t]->fill(static_cast<int>(i),
                                [&](const LocalTensor& host) { fill_initial(tensor, state.options.seed, host); });
     }
+    state.devices[t].backend->wait();
   };
   try {
     state.threads->run(prepare);
@@ -249,6 +250,22 @@ LocalTensor Trainer::local(int64_t rank, int tensor) const { return executor_of(
 
 void Trainer::observe(const StepObserver& observer) {
   for (auto& executor : state_->executors) executor->observe(observer);
+}
+
+void Trainer::time_units() {
+  for (auto& executor : state_->executors) executor->time_units();
+}
+
+std::vector<UnitTime> Trainer::unit_times() const { return state_->executors[0]->unit_times(); }
+
+std::optional<MemoryUse> Trainer::memory_use() const {
+  // Not on this stack, see State.
+  auto uses = std::make_shared<std::vector<std::optional<MemoryUse>>>(state_->devices.size());
+  state_->threads->run([&state = *state_, uses](int64_t thread) {
+    auto t = static_cast<size_t>(thread);
+    (*uses)[t] = state.devices[t].backend->memory_use();
+  });
+  return *std::ranges::max_element(*uses, {}, [](const auto& use) { return use ? use->used : -1; });
 }
 
 HostTensor Trainer::get_tensor(const std::string& name) const {

@@ -80,6 +80,15 @@ class Trainer {
   LocalTensor local(int64_t rank, int tensor) const;
   void observe(const StepObserver& observer);
 
+  /// The next steps measure every unit of the plan, on all ranks of this process (see RankExecutor).
+  void time_units();
+  /// Of the first rank of this process, in the latest step.
+  std::vector<UnitTime> unit_times() const;
+
+  /// What the fullest rank of this process holds of its device, and what that says is used; nullopt for ordinary
+  /// memory. When all that was issued is done.
+  std::optional<MemoryUse> memory_use() const;
+
   /// Bytes received so far by the ranks of this process, counted where data moved, and what the plan predicts for these
   /// steps.
   Traffic counted() const;

@@ -35,9 +35,9 @@ class Lowering {
       add_kernels(i, end);
       i = end;
     }
-    add_waits();
     auto change = std::ranges::find_if(result_.units, [&](const RankUnit& unit) { return unit.first >= change_; });
     result_.first_change = static_cast<size_t>(change - result_.units.begin());
+    add_waits();
     return std::move(result_);
   }
 
@@ -122,7 +122,8 @@ class Lowering {
     for (RankUnit& unit : result_.units) {
       for (int i = unit.first; i < unit.end; ++i) {
         int awaited = order[static_cast<size_t>(i)].waits_for;
-        if (awaited < 0) continue;
+        // All that lies before the change is done when the rest is issued.
+        if (awaited < 0 || (awaited < change_ && i >= change_)) continue;
         auto after = std::ranges::upper_bound(result_.units, awaited, {}, &RankUnit::first);
         unit.waits_for.push_back(static_cast<size_t>(after - result_.units.begin()) - 1);
         result_.units[unit.waits_for.back()].is_awaited = true;

@@ -24,7 +24,7 @@ struct RankUnit {
   std::vector<int> kernel_steps;
   std::optional<CollectiveStep> collective;
   DeviceQueueKind queue = DeviceQueueKind::kCompute;
-  /// Units of the other queue that must be done first, by index.
+  /// Units of the other queue, on the same side of RankUnits::first_change, that must be done first; by index.
   std::vector<size_t> waits_for;
   /// A unit of the other queue waits for this one.
   bool is_awaited = false;
@@ -33,7 +33,8 @@ struct RankUnit {
 struct RankUnits {
   /// In the order of the plan.
   std::vector<RankUnit> units;
-  /// The first that changes what persists; no unit reaches over it. Named outputs are looked at before.
+  /// The first that changes what persists; no unit reaches over it, and both queues have done what lies before it when
+  /// it is issued. Named outputs are looked at then.
   size_t first_change = 0;
 };
 

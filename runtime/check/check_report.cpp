@@ -133,6 +133,13 @@ std::vector<size_t> kinds_of_tensors(const Plan& one_rank) {
   return kinds;
 }
 
+const char* element_types(const Plan& plan, double epsilon) {
+  if (epsilon < 1e-10) return "double";
+  bool any_bf16 = std::any_of(plan.tensors.begin(), plan.tensors.end(),
+                              [](const PlanTensor& tensor) { return tensor.type.dtype == DType::kBF16; });
+  return any_bf16 ? "f32 and bf16" : "f32";
+}
+
 }  // namespace
 
 CheckSummary::CheckSummary(const ComparedPlans& plans, double epsilon)
@@ -179,7 +186,7 @@ std::string CheckSummary::text() const {
   text +=
       fmt::format("agrees: in {} {} of {} on {} {} the model's on one rank, in {}\n", plural(num_steps_, "step"),
                   plural(num_tensors, "tensor"), plans_.plan.model_name, plural(plans_.plan.mesh.world_size(), "rank"),
-                  num_tensors == 1 ? "is" : "are", epsilon_ > 1e-10 ? "f32" : "double");
+                  num_tensors == 1 ? "is" : "are", element_types(plans_.plan, epsilon_));
   return text;
 }
 

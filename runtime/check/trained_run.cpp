@@ -15,6 +15,9 @@ TrainerOptions observed(TrainerOptions options) {
 TrainedRun::TrainedRun(Plan plan, Trainer::MakeDevice make_device, TrainerOptions options)
     : trainer_(std::move(plan), std::move(make_device), observed(std::move(options))) {}
 
+TrainedRun::TrainedRun(Plan plan, Trainer::MakeBackend make_backend, TrainerOptions options)
+    : trainer_(std::move(plan), std::move(make_backend), observed(std::move(options))) {}
+
 RankPart TrainedRun::part(int64_t rank, int tensor) const {
   LocalTensor local = trainer_.local(rank, tensor);
   auto size = static_cast<size_t>(local.region.num_elements());

@@ -9,6 +9,7 @@ namespace tpc {
 class TrainedRun final : public ObservedRun {
  public:
   TrainedRun(Plan plan, Trainer::MakeDevice make_device, TrainerOptions options);
+  TrainedRun(Plan plan, Trainer::MakeBackend make_backend, TrainerOptions options);
 
   const Plan& plan() const override { return trainer_.plan(); }
   RankPart part(int64_t rank, int tensor) const override;

@@ -36,6 +36,13 @@ constexpr KernelRow kKernels[] = {
 constexpr std::chrono::milliseconds kSpin{2};
 constexpr std::chrono::microseconds kPoll{50};
 
+int64_t free_memory() {
+  size_t free = 0;
+  size_t total = 0;
+  TPC_CUDA(cudaMemGetInfo(&free, &total));
+  return static_cast<int64_t>(free);
+}
+
 class EventMark final : public Mark {
  public:
   EventMark(cudaStream_t from, cudaStream_t to) : from_(from), to_(to) {}
@@ -51,7 +58,9 @@ class EventMark final : public Mark {
 }  // namespace
 
 CudaBackend::CudaBackend(CudaOptions options)
-    : options_(std::move(options)), communication_(DeviceQueue::Priority::kHigh), matmuls_(options_.matmul, compute_) {}
+    : options_(std::move(options)), communication_(DeviceQueue::Priority::kHigh), matmuls_(options_.matmul, compute_) {
+  count_memory_from_here();
+}
 
 CudaBackend::~CudaBackend() {
   // Nothing may run on what is freed now.
@@ -62,7 +71,7 @@ std::unique_ptr<DeviceMemory> CudaBackend::allocate(int64_t bytes, bool host_vis
   MemoryKind kind = host_visible                ? MemoryKind::kManaged
                     : options_.symmetric_memory ? MemoryKind::kSymmetric
                                                 : MemoryKind::kDevice;
-  allocated_bytes_ += bytes;
+  arena_bytes_ += bytes;
   return std::make_unique<CudaMemory>(bytes, kind, compute_.stream());
 }
 
@@ -120,6 +129,12 @@ void CudaBackend::wait() {
     if (poll_) poll_();
     if (std::chrono::steady_clock::now() - start > kSpin) std::this_thread::sleep_for(kPoll);
   }
+}
+
+void CudaBackend::count_memory_from_here() { free_at_start_ = free_memory(); }
+
+std::optional<MemoryUse> CudaBackend::memory_use() const {
+  return MemoryUse{arena_bytes_ + compute_.held_bytes() + communication_.held_bytes(), free_at_start_ - free_memory()};
 }
 
 }  // namespace tpc::cuda

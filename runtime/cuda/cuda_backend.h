@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "runtime/backend.h"
@@ -33,8 +34,6 @@ class CudaBackend final : public Backend {
   DeviceQueue& communication() { return communication_; }
   /// Called again and again while wait() waits; it throws to end the wait.
   void set_poll(std::function<void()> poll) { poll_ = std::move(poll); }
-  /// Device memory that was asked for: arenas, working memory, tables. What the libraries take is not counted.
-  int64_t memory_bytes() const { return allocated_bytes_ + compute_.memory_bytes() + communication_.memory_bytes(); }
 
   std::string_view name() const override { return "cuda"; }
   std::unique_ptr<DeviceMemory> allocate(int64_t bytes, bool host_visible) override;
@@ -51,6 +50,10 @@ class CudaBackend final : public Backend {
   void run(Segment& segment, bool is_observed) override;
   void wait() override;
 
+  /// What the device has used before, by whomever, is not this rank's: called when everything is open.
+  void count_memory_from_here();
+  std::optional<MemoryUse> memory_use() const override;
+
  private:
   std::unique_ptr<Kernel> prepare_unchecked(std::span<const LocalStep> steps);
 
@@ -60,8 +63,9 @@ class CudaBackend final : public Backend {
   Matmuls matmuls_;
   std::vector<PinnedMemory> host_buffers_;
   std::map<size_t, StepGraph> graphs_;  // by segment
+  int64_t arena_bytes_ = 0;
+  int64_t free_at_start_ = 0;
   std::function<void()> poll_;
-  int64_t allocated_bytes_ = 0;
 };
 
 }  // namespace tpc::cuda

@@ -39,17 +39,18 @@ class DeviceQueue {
   std::byte* workspace() const { return workspace_; }
   int64_t workspace_bytes() const { return workspace_bytes_; }
 
-  /// All device memory that goes with the queue: context, working memory, the tables of its kernels.
-  int64_t memory_bytes() const { return static_cast<int64_t>(sizeof(StepContext)) + workspace_bytes_ + table_bytes_; }
-  void count_table(int64_t bytes) { table_bytes_ += bytes; }
+  /// A kernel of this queue holds a table of this size from now on.
+  void add_table(int64_t bytes) const { table_bytes_ += bytes; }
+  /// Device memory that was taken since it was made: working memory, and the tables of its kernels.
+  int64_t held_bytes() const { return workspace_bytes_ + table_bytes_; }
 
  private:
   cudaStream_t stream_ = nullptr;
   StepContext* context_ = nullptr;
   std::byte* workspace_ = nullptr;
   int64_t workspace_bytes_ = 0;
-  int64_t reserved_ = 0;  // the largest wish, see take_reserved()
-  int64_t table_bytes_ = 0;
+  mutable int64_t table_bytes_ = 0;  // those who make tables only read the queue
+  int64_t reserved_ = 0;             // the largest wish, see take_reserved()
 };
 
 }  // namespace tpc::cuda

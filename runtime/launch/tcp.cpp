@@ -231,9 +231,7 @@ bool send_all(const Descriptor& socket, std::string_view bytes, Deadline deadlin
     ssize_t count = send(socket.number(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (count > 0) {
       bytes.remove_prefix(static_cast<size_t>(count));
-    } else if (count < 0 && !is_passing(errno)) {
-      return false;
-    } else if (!wait_for(socket, POLLOUT, deadline)) {
+    } else if ((count < 0 && !is_passing(errno)) || !wait_for(socket, POLLOUT, deadline)) {
       return false;
     }
   }
@@ -247,9 +245,7 @@ bool receive_exactly(const Descriptor& socket, size_t count, std::string& bytes,
     ssize_t now = recv(socket.number(), bytes.data() + received, count - received, 0);
     if (now > 0) {
       received += static_cast<size_t>(now);
-    } else if (now == 0 || !is_passing(errno)) {
-      return false;
-    } else if (!wait_for(socket, POLLIN, deadline)) {
+    } else if (now == 0 || !is_passing(errno) || !wait_for(socket, POLLIN, deadline)) {
       return false;
     }
   }

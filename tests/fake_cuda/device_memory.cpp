@@ -73,7 +73,7 @@ Allocation* DeviceMemory::allocate(uint64_t bytes, uint64_t alignment, std::stri
   std::memset(allocation.pages, static_cast<int>(kFiller), allocation.page_bytes);
   std::memset(allocation.data, 0xff, bytes);
   hide_sides(allocation, true);
-  if (opened_ == 0) protect(allocation, PROT_NONE);
+  if (opened_ == 0 && !allocation.is_managed()) protect(allocation, PROT_NONE);
   return &allocations_.emplace(allocation.pages, std::move(allocation)).first->second;
 }
 
@@ -106,7 +106,7 @@ void DeviceMemory::open() {
 void DeviceMemory::close() {
   if (--opened_ > 0) return;
   for (const auto& [pages, allocation] : allocations_) {
-    if (allocation.live) protect(allocation, PROT_NONE);
+    if (allocation.live && !allocation.is_managed()) protect(allocation, PROT_NONE);
   }
 }
 

@@ -16,6 +16,9 @@ struct Allocation {
   int number = 0;       ///< from 1, in the order of allocation
   std::string made_by;  ///< the call
   bool live = true;
+
+  /// Host code may touch it, too.
+  bool is_managed() const { return made_by == "cudaMallocManaged"; }
 };
 
 /// Addresses are never used twice, so that a use after the release is one. Not thread-safe: guarded by the machine.

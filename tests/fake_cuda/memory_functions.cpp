@@ -40,7 +40,8 @@ cudaError_t release(const char* call, void* pointer, std::string_view made_by) {
   run_until(call, *owner, [&] { return is_idle(*owner); });
   std::unique_lock lock(machine().mutex);
   Allocation* allocation = owner->memory.find(pointer);
-  if (allocation == nullptr || allocation->data != pointer || !allocation->live || allocation->made_by != made_by) {
+  if (allocation == nullptr || allocation->data != pointer || !allocation->live ||
+      (allocation->made_by != made_by && !(allocation->is_managed() && made_by == "cudaMalloc"))) {
     bool twice = allocation != nullptr && allocation->data == pointer && !allocation->live;
     lock.unlock();
     die("{} of {}{}", call, describe_address(pointer),
@@ -92,6 +93,12 @@ extern "C" {
 cudaError_t cudaMalloc(void** pointer, size_t bytes) {
   return run_call(
       "cudaMalloc", [&] { return allocate("cudaMalloc", pointer, bytes, kDeviceAlignment); },
+      cudaErrorMemoryAllocation);
+}
+
+cudaError_t cudaMallocManaged(void** pointer, size_t bytes, unsigned /*flags*/) {
+  return run_call(
+      "cudaMallocManaged", [&] { return allocate("cudaMallocManaged", pointer, bytes, kDeviceAlignment); },
       cudaErrorMemoryAllocation);
 }
 

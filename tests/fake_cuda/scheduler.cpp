@@ -211,8 +211,14 @@ void run_some(Device& device) {
   {
     std::unique_lock lock(machine().mutex);
     if (!is_idle(device)) {
+      // Opening and closing takes longer than most items.
+      constexpr int kMostItems = 100;
       device.memory.open();
-      progress = run_one(device, lock);
+      for (int i = 0; i < kMostItems; ++i) {
+        Progress next = run_one(device, lock);
+        if (next != Progress::kMoved) break;
+        progress = next;
+      }
       device.memory.close();
     }
   }

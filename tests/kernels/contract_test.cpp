@@ -1,16 +1,12 @@
 // Every CUDA kernel computes what its op's reference does: as f32 and bf16, whole and on uneven shards, in place, with
 // threads in any order. A kernel is found by its line in kernel_list.def.
 #include <doctest/doctest.h>
-#include <fmt/format.h>
 
-#include <algorithm>
 #include <string>
 
 #include "runtime/cuda/kernel_table.h"
 #include "tests/kernels/emulated_run.h"
-#include "tests/kernels/float_variants.h"
-#include "tests/support/kernel_cases.h"
-#include "tests/support/op_samples.h"
+#include "tests/kernels/kernel_samples.h"
 
 namespace tpc::testing {
 namespace {
@@ -22,22 +18,6 @@ constexpr double kBF16Tolerance = 0x1p-8;
 
 /// An emulated thread costs the thread sanitizer a thousand times what it costs without.
 const bool kIsThreadSanitized = std::string(TPC_SANITIZE).find("thread") != std::string::npos;
-
-std::vector<KernelCase> cases_of(OpKind op) {
-  std::vector<KernelCase> cases;
-  for (const OpSample& sample : op_samples()) {
-    if (sample.op != op) continue;
-    std::vector<GlobalTensor> operands = sample.values();
-    for (GlobalTensor& operand : operands) {
-      for (double& value : operand.data) value = static_cast<double>(static_cast<float>(value));
-    }
-    cases.push_back({op, std::move(operands), sample.attributes});
-  }
-  for (KernelCase& sample : kernel_cases()) {
-    if (sample.op == op && !kIsThreadSanitized) cases.push_back(std::move(sample));
-  }
-  return cases;
-}
 
 std::vector<Emulation> emulations() {
   if (kIsThreadSanitized) return {{.seed = 1, .max_block_threads = 64}};
@@ -65,22 +45,16 @@ void check_step(const Prepare& prepare, const RankStep& step, const Emulation& e
 
 void check_kernel(OpKind op, const Prepare& prepare) {
   const std::vector<Emulation> all_emulations = emulations();
-  size_t count = 0;
-  for (const KernelCase& sample : cases_of(op)) {
-    for_each_share(sample, [&](const RankStep& share) {
-      for (const RankStep& step : float_variants(share)) {
-        const Emulation& emulation = all_emulations[count++ % all_emulations.size()];
-        const std::string text = fmt::format("{} as {}, seed {}, blocks of {}", sample.text(), float_text(step),
-                                             emulation.seed, emulation.max_block_threads);
-        CAPTURE(text);
-        try {
-          check_step(prepare, step, emulation);
-        } catch (const std::exception& error) {
-          FAIL_CHECK(error.what());
-        }
-      }
-    });
-  }
+  size_t index = 0;
+  const size_t count = for_each_sample(op, kIsThreadSanitized, [&](const RankStep& step) {
+    const Emulation& emulation = all_emulations[index++ % all_emulations.size()];
+    INFO("seed ", emulation.seed, ", blocks of at most ", emulation.max_block_threads, " threads");
+    try {
+      check_step(prepare, step, emulation);
+    } catch (const std::exception& error) {
+      FAIL_CHECK(error.what());
+    }
+  });
   CHECK_EQ(count > 0, op_def(op).reference != nullptr);
 }
 

@@ -89,9 +89,9 @@ __device__ __forceinline__ void differentiate_scores(const AttentionGradInputs<T
 }
 
 // dk and dv of a tile of keys. Blocks that are seen by the most queries come first.
-template <class T, int kHeadDim>
+template <class T, class U, int kHeadDim>
 __global__ void __launch_bounds__(kTileThreads, kBlocksOfSm<kHeadDim>)
-    attention_grad_keys(AttentionGradInputs<T> in, T* dk, T* dv, AttentionHeads heads) {
+    attention_grad_keys(AttentionGradInputs<T> in, U* dk, U* dv, AttentionHeads heads) {
   constexpr int kMicro = kMicroOf<kHeadDim>;
   constexpr int kRows = kRowsOf<kHeadDim>;
   constexpr int kTile = kRows * kTileStride<kHeadDim>;
@@ -186,11 +186,11 @@ __global__ void __launch_bounds__(kTileThreads, kBlocksOfSm<kHeadDim>)
   store_rows<kMicro, kHeadDim>(query_grads, dq + first_element, query_stride(heads), queries, head_dim, in.packed);
 }
 
-template <class T, int kHeadDim>
-std::unique_ptr<Kernel> make_attention_grad(AttentionGradInputs<T> in, T* dq, T* dk, T* dv, const AttentionHeads& heads,
+template <class T, class U, int kHeadDim>
+std::unique_ptr<Kernel> make_attention_grad(AttentionGradInputs<T> in, T* dq, U* dk, U* dv, const AttentionHeads& heads,
                                             DeviceQueue& queue) {
   constexpr int kRows = kRowsOf<kHeadDim>;
-  TPC_CUDA(gpu::allow_shared(attention_grad_keys<T, kHeadDim>, kKeySharedBytes<kHeadDim>));
+  TPC_CUDA(gpu::allow_shared(attention_grad_keys<T, U, kHeadDim>, kKeySharedBytes<kHeadDim>));
   TPC_CUDA(gpu::allow_shared(attention_grad_queries<T, kHeadDim>, kQuerySharedBytes<kHeadDim>));
   const int64_t rows = heads.batch * heads.queries * heads.heads;
   queue.reserve(rows * static_cast<int64_t>(sizeof(float)));
@@ -205,30 +205,37 @@ std::unique_ptr<Kernel> make_attention_grad(AttentionGradInputs<T> in, T* dq, T*
   return make_kernel([=, &queue]() mutable {
     in.dots = reinterpret_cast<float*>(queue.workspace());
     launch("attention_grad_dots", attention_grad_dots<T>, dots, queue, in.grad, in.o, in.dots, rows, heads.head_dim);
-    launch("attention_grad_keys", attention_grad_keys<T, kHeadDim>, by_keys, queue, in, dk, dv, heads);
+    launch("attention_grad_keys", attention_grad_keys<T, U, kHeadDim>, by_keys, queue, in, dk, dv, heads);
     launch("attention_grad_queries", attention_grad_queries<T, kHeadDim>, by_queries, queue, in, dq, heads);
+  });
+}
+
+template <class T, class U>
+std::unique_ptr<Kernel> make_attention_grad(const LocalStep& step, DeviceQueue& queue) {
+  const AttentionHeads heads(step.attributes, step.operands[1], step.operands[2]);
+  AttentionGradInputs<T> in = {.grad = data_of<T>(step.operands[0]),
+                               .q = data_of<T>(step.operands[1]),
+                               .k = data_of<T>(step.operands[2]),
+                               .v = data_of<T>(step.operands[3]),
+                               .o = data_of<T>(step.operands[4]),
+                               .lse = data_of<float>(step.operands[5])};
+  T* dq = data_of<T>(step.results[0]);
+  U* dk = data_of<U>(step.results[1]);
+  U* dv = data_of<U>(step.results[2]);
+  in.packed = are_heads_packed<T>(heads.head_dim, {in.grad, in.q, in.k, in.v, dq, dk, dv});
+  return with_head_dim(step, heads.head_dim, [&](auto head_dim) {
+    return make_attention_grad<T, U, decltype(head_dim)::kSize>(in, dq, dk, dv, heads, queue);
   });
 }
 
 }  // namespace
 
 std::unique_ptr<Kernel> prepare_attention_grad(const LocalStep& step, DeviceQueue& queue) {
-  const AttentionHeads heads(step.attributes, step.operands[1], step.operands[2]);
   return with_float_type(step.operands[1].type.dtype, [&](auto element) {
     using T = decltype(element);
-    AttentionGradInputs<T> in = {.grad = data_of<T>(step.operands[0]),
-                                 .q = data_of<T>(step.operands[1]),
-                                 .k = data_of<T>(step.operands[2]),
-                                 .v = data_of<T>(step.operands[3]),
-                                 .o = data_of<T>(step.operands[4]),
-                                 .lse = data_of<float>(step.operands[5])};
-    T* dq = data_of<T>(step.results[0]);
-    T* dk = data_of<T>(step.results[1]);
-    T* dv = data_of<T>(step.results[2]);
-    in.packed = are_heads_packed<T>(heads.head_dim, {in.grad, in.q, in.k, in.v, dq, dk, dv});
-    return with_head_dim(step, heads.head_dim, [&](auto head_dim) {
-      return make_attention_grad<T, decltype(head_dim)::kSize>(in, dq, dk, dv, heads, queue);
-    });
+    // Parts of a sum may be wanted unrounded.
+    return step.results[1].type.dtype == DType::kF32 ? make_attention_grad<T, float>(step, queue)
+                                                     : make_attention_grad<T, T>(step, queue);
   });
 }
 

@@ -62,20 +62,13 @@ __device__ __forceinline__ void load_tile_packs(const T* from, int stride, int r
   // So many loads are under way at once, besides what the thread holds in registers.
 #pragma unroll 4
   for (int row = first_row; row < kRows; row += kRowStep) {
-    Pack<float, N> values = {};
+    float values[N] = {};
     if (row < rows && column < head_dim) {
       const auto pack = load_pack<N>(from);
 #pragma unroll
-      for (int j = 0; j < N; ++j) values.values[j] = to_float(pack.values[j]);
+      for (int j = 0; j < N; ++j) values[j] = to_float(pack.values[j]);
     }
-    constexpr int kStored = N < 4 ? N : 4;
-#pragma unroll
-    for (int j = 0; j < N; j += kStored) {
-      Pack<float, kStored> stored;
-#pragma unroll
-      for (int l = 0; l < kStored; ++l) stored.values[l] = values.values[j + l];
-      store_pack(tile + j, stored);
-    }
+    store_floats(tile, values);
     from += static_cast<int64_t>(kRowStep) * stride;
     tile += kRowStep * kTileStride<kHeadDim>;
   }

@@ -30,18 +30,6 @@ __device__ __forceinline__ void load_floats(const T* from, float (&values)[N]) {
   }
 }
 
-template <int N, class T>
-__device__ __forceinline__ void store_floats(T* to, const float (&values)[N]) {
-  constexpr int kSize = N < kPackSize<T> ? N : kPackSize<T>;
-#pragma unroll
-  for (int i = 0; i < N; i += kSize) {
-    Pack<T, kSize> pack;
-#pragma unroll
-    for (int j = 0; j < kSize; ++j) pack.values[j] = from_float<T>(values[i + j]);
-    store_pack(to + i, pack);
-  }
-}
-
 // A row is read two or three times, all but the first from the cache. bias and mean only where it is centred.
 template <bool kCentred, class T, class P>
 __global__ void __launch_bounds__(kMaxNormThreads) normalize_rows(NormShape shape, float eps, const T* x, const P* gain,

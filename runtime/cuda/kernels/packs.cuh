@@ -42,6 +42,19 @@ __device__ __forceinline__ void store_pack(T* to, const Pack<T, N>& pack) {
   *reinterpret_cast<Pack<T, N>*>(to) = pack;
 }
 
+/// Rounds and writes N neighbours, by as few accesses as their type needs.
+template <int N, class T>
+__device__ __forceinline__ void store_floats(T* to, const float (&values)[N]) {
+  constexpr int kStored = N < kPackSize<T> ? N : kPackSize<T>;
+#pragma unroll
+  for (int i = 0; i < N; i += kStored) {
+    Pack<T, kStored> pack;
+#pragma unroll
+    for (int j = 0; j < kStored; ++j) pack.values[j] = from_float<T>(values[i + j]);
+    store_pack(to + i, pack);
+  }
+}
+
 /// A number of the compiler's, for functions that are called with packs of either size.
 template <int N>
 struct PackOf {

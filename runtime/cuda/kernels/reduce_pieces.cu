@@ -27,8 +27,8 @@ __global__ void reduce_pieces_kernel(const T* pieces, T* to, int64_t count, int6
 void reduce_pieces(const DeviceQueue& queue, DType dtype, ReduceOp op, const void* pieces, void* to, int64_t count,
                    int64_t num_pieces) {
   constexpr int64_t kMostBlocks = 1024;
-  constexpr unsigned kThreads = gpu::block_threads(256);
-  const LaunchShape shape{std::min(kMostBlocks, ceil_div(count, kThreads)), kThreads, 0};
+  const unsigned threads = gpu::block_threads(256);
+  const LaunchShape shape{std::min(kMostBlocks, ceil_div(count, threads)), threads, 0};
   with_float_type(dtype, [&](auto type) {
     using T = decltype(type);
     auto* kernel = op == ReduceOp::kMax ? reduce_pieces_kernel<T, true> : reduce_pieces_kernel<T, false>;

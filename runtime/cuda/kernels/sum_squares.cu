@@ -14,29 +14,12 @@ constexpr unsigned kThreads = 256;
 constexpr unsigned kFinishThreads = 128;
 
 struct SquaresTensor {
-  const void* x;
+  const float* x;
   float* y;
   int64_t size;
   int64_t first_chunk;  // of all chunks of the group
   bool packed;
-  bool is_bf16;
 };
-
-template <class T>
-__device__ __forceinline__ double sum_of_chunk(const SquaresTensor& tensor, int64_t begin, int64_t end) {
-  const T* x = static_cast<const T*>(tensor.x);
-  double sum = 0;
-  for_each_pack<kPackSize<T>>(begin, end, tensor.packed, [&](auto pack, int64_t i) {
-    constexpr int kSize = decltype(pack)::kSize;
-    const auto values = load_pack<kSize>(x + i);
-#pragma unroll
-    for (int j = 0; j < kSize; ++j) {
-      const double value = to_float(values.values[j]);
-      sum += value * value;
-    }
-  });
-  return sum;
-}
 
 __global__ void __launch_bounds__(kThreads)
     sum_squares_chunks(const SquaresTensor* tensors, const Chunk* chunks, double* sums) {
@@ -45,8 +28,16 @@ __global__ void __launch_bounds__(kThreads)
   const SquaresTensor tensor = tensors[chunk.tensor];
   const int64_t begin = chunk.index * kChunkSize;
   const int64_t end = min(tensor.size, begin + kChunkSize);
-  const double sum =
-      tensor.is_bf16 ? sum_of_chunk<__nv_bfloat16>(tensor, begin, end) : sum_of_chunk<float>(tensor, begin, end);
+  double sum = 0;
+  for_each_pack<4>(begin, end, tensor.packed, [&](auto pack, int64_t i) {
+    constexpr int kSize = decltype(pack)::kSize;
+    const auto x = load_pack<kSize>(tensor.x + i);
+#pragma unroll
+    for (int j = 0; j < kSize; ++j) {
+      const double value = x.values[j];
+      sum += value * value;
+    }
+  });
   const double total = reduce_block(sum, warps, Sum{});
   if (threadIdx.x == 0) sums[blockIdx.x] = total;
 }
@@ -71,13 +62,11 @@ std::unique_ptr<Kernel> prepare_sum_squares_group(std::span<const LocalStep> ste
   for (const LocalStep& step : steps) {
     const LocalTensor& x = step.operands[0];
     sizes.push_back(x.region.num_elements());
-    with_float_type(x.type.dtype, [](auto) {});
-    tensors.push_back({.x = x.data,
+    tensors.push_back({.x = data_of<float>(x),
                        .y = data_of<float>(step.results[0]),
                        .size = sizes.back(),
                        .first_chunk = chunks_before,
-                       .packed = are_packed(std::span(step.operands)),
-                       .is_bf16 = x.type.dtype == DType::kBF16});
+                       .packed = are_packed(std::span(step.operands))});
     chunks_before += num_chunks(sizes.back());
   }
   const std::vector<Chunk> chunks = chunks_of(sizes);

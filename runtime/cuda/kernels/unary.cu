@@ -1,4 +1,4 @@
-// Nonlinear functions and their derivatives, and the simple functions of one tensor: scale, square root, fill.
+// Nonlinear functions and their derivatives, and the simple functions of one tensor: scale, square root, cast, fill.
 #include "compiler/ops/unary.h"
 #include "runtime/cuda/kernel_table.h"
 #include "runtime/cuda/kernels/float_types.h"
@@ -67,6 +67,9 @@ struct Scaled {
 struct SquareRoot {
   __device__ __forceinline__ float operator()(float x) const { return sqrtf(x); }
 };
+struct Identity {
+  __device__ __forceinline__ float operator()(float x) const { return x; }
+};
 struct Constant {
   float value;
   __device__ __forceinline__ float operator()() const { return value; }
@@ -130,6 +133,17 @@ std::unique_ptr<Kernel> prepare_scale(const LocalStep& step, DeviceQueue& queue)
 
 std::unique_ptr<Kernel> prepare_square_root(const LocalStep& step, DeviceQueue& queue) {
   return prepare_map("square_root", step, queue, SquareRoot{});
+}
+
+std::unique_ptr<Kernel> prepare_cast(const LocalStep& step, DeviceQueue& queue) {
+  const int64_t size = step.results[0].region.num_elements();
+  return with_float_type(step.operands[0].type.dtype, [&](auto from) {
+    return with_float_type(step.results[0].type.dtype, [&](auto to) {
+      const auto* x = data_of<decltype(from)>(step.operands[0]);
+      auto* y = data_of<decltype(to)>(step.results[0]);
+      return make_kernel([=, &queue] { launch_map("cast", queue, size, Identity{}, y, x); });
+    });
+  });
 }
 
 std::unique_ptr<Kernel> prepare_fill(const LocalStep& step, DeviceQueue& queue) {
