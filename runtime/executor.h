@@ -36,6 +36,8 @@ using StepObserver = std::function<void(int64_t rank, int step)>;
 struct UnitTime {
   int first = 0;
   int end = 0;
+  /// What was done, in order; an update that was made in place is nothing to do.
+  std::vector<OpKind> ops;
   DeviceQueueKind queue = DeviceQueueKind::kCompute;
   double ms = 0;
 };
@@ -109,6 +111,7 @@ class RankExecutor {
   struct Step {
     int first = 0;
     int end = 0;
+    std::vector<OpKind> ops;
     std::unique_ptr<Kernel> kernel;
     std::unique_ptr<Collective> collective;
     DeviceQueueKind queue = DeviceQueueKind::kCompute;
