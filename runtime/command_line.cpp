@@ -34,6 +34,8 @@ Trains the model of a plan, which `tpc shard MODEL -o PLAN` writes.
   --fp64             with --check: both in double, so that what differs is no rounding (slow)
   --no-verify        runs a plan that is not proved to compute its model
   --quiet            prints errors only
+  --version, --help
+
 with --device cuda:
   --ranks N          starts the N ranks on this machine (default: all of the plan, unless torchrun,
                      mpirun or srun has started this process)
@@ -42,8 +44,6 @@ with --device cuda:
   --tune             times several algorithms of cuBLASLt for each shape at the start
   --tf32             f32 products round their operands to TF32
   --nccl-windows     memory that peers write into directly (symmetric windows)
-
-  --version, --help
 
 examples:
   tpc shard models/small_gpt.json --tp 2 -o plan.json && tprun plan.json
