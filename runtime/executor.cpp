@@ -14,6 +14,7 @@
 #include "compiler/core/diagnostic.h"
 #include "compiler/lowering/rank_steps.h"
 #include "compiler/lowering/region_copy.h"
+#include "compiler/lowering/workspace.h"
 
 namespace tpc {
 namespace {
@@ -75,9 +76,12 @@ RankExecutor::RankExecutor(const Plan& plan, RankPlan program, Backend& backend,
       rethrow_at(fmt::format("rank {}, preparing {}", rank(), describe_step(plan, unit.first)));
     }
   }
+  planned_memory_ = plan.arena_bytes + device_workspace(lowered).total();
   for (size_t i = 0; i < lowered.units.size(); ++i) {
     for (size_t awaited : lowered.units[i].waits_for) {
-      if (steps_[awaited].mark) steps_[i].awaited.push_back(steps_[awaited].mark.get());
+      // What a segment issues comes after the segment before it.
+      bool is_before = awaited < lowered.first_change && i >= lowered.first_change;
+      if (steps_[awaited].mark && !is_before) steps_[i].awaited.push_back(steps_[awaited].mark.get());
     }
   }
   first_change_ = lowered.first_change;

@@ -197,14 +197,16 @@ void check(const RunOptions& options, const Plan& plan, RunPeers& peers) {
 
 // The fullest of all ranks.
 std::optional<DeviceMemoryReport> device_memory(const Trainer& trainer, RunPeers& peers) {
-  std::optional<MemoryUse> own = trainer.memory_use();
-  std::vector<std::string> texts = peers.gather("device memory", own ? fmt::format("{} {}", own->held, own->used) : "");
+  std::optional<RankMemory> own = trainer.memory_use();
+  std::vector<std::string> texts =
+      peers.gather("device memory", own ? fmt::format("{} {} {}", own->planned, own->use.held, own->use.used) : "");
   std::optional<DeviceMemoryReport> fullest;
   for (size_t rank = 0; rank < texts.size(); ++rank) {
     DeviceMemoryReport report{static_cast<int64_t>(rank), trainer.plan().arena_bytes, {}};
     std::istringstream numbers(texts[rank]);
-    if (!(numbers >> report.use.held >> report.use.used)) continue;
-    if (!fullest || report.use.used > fullest->use.used) fullest = report;
+    MemoryUse& use = report.memory.use;
+    if (!(numbers >> report.memory.planned >> use.held >> use.used)) continue;
+    if (!fullest || use.used > fullest->memory.use.used) fullest = report;
   }
   return fullest;
 }

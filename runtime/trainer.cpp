@@ -270,14 +270,19 @@ void Trainer::time_units() {
 
 std::vector<UnitTime> Trainer::unit_times() const { return state_->executors[0]->unit_times(); }
 
-std::optional<MemoryUse> Trainer::memory_use() const {
+std::optional<RankMemory> Trainer::memory_use() const {
   // Not on this stack, see State.
   auto uses = std::make_shared<std::vector<std::optional<MemoryUse>>>(state_->devices.size());
   state_->threads->run([&state = *state_, uses](int64_t thread) {
     auto t = static_cast<size_t>(thread);
     (*uses)[t] = state.devices[t].backend->memory_use();
   });
-  return *std::ranges::max_element(*uses, {}, [](const auto& use) { return use ? use->used : -1; });
+  std::optional<RankMemory> fullest;
+  for (size_t t = 0; t < uses->size(); ++t) {
+    const std::optional<MemoryUse>& use = (*uses)[t];
+    if (use && (!fullest || use->used > fullest->use.used)) fullest = {state_->executors[t]->planned_memory(), *use};
+  }
+  return fullest;
 }
 
 HostTensor Trainer::get_tensor(const std::string& name) const {

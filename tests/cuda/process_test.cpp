@@ -73,7 +73,9 @@ TEST_CASE("a run tells what it holds of the fullest device, and where its time w
     CHECK(count_of(ran.output, "device memory: plan ") == 1);
     CHECK(count_of(ran.output, "time of every unit, alone on the device: rank 0, median of 2 steps") == 1);
     CHECK(machine
-              .shell("grep -c '\"device_memory\":{\"rank\":[0-9]*,\"arena\":[0-9]*,\"plan\":[0-9]*,\"used\":[0-9]*}' "
+              .shell("grep -c "
+                     "'\"device_memory\":{\"rank\":[0-9]*,\"arena\":[0-9]*,\"plan\":[0-9]*,\"held\":[0-9]*,\"used\":[0-"
+                     "9]*}' "
                      "$TMP/run.json")
               .output == "1\n");
     // Every step of the optimizer goes out in one launch.
