@@ -50,7 +50,10 @@ class EventMark final : public Mark {
 }  // namespace
 
 CudaBackend::CudaBackend(CudaOptions options)
-    : options_(std::move(options)), communication_(DeviceQueue::Priority::kHigh), matmuls_(options_.matmul, compute_) {}
+    : options_(std::move(options)),
+      communication_(DeviceQueue::Priority::kHigh),
+      matmuls_(options_.matmul, compute_),
+      cudnn_(options_.use_cudnn ? make_cudnn_attentions(compute_) : nullptr) {}
 
 CudaBackend::~CudaBackend() {
   // Nothing may run on what is freed now.
@@ -80,6 +83,9 @@ std::unique_ptr<Kernel> CudaBackend::prepare_together(std::span<const LocalStep>
   const LocalStep& first = steps[0];
   if (first.op == OpKind::kContract)
     return matmuls_.prepare(steps, [this](const LocalStep& step) { return prepare(step); });
+  if (cudnn_ && steps.size() == 1) {
+    if (std::unique_ptr<Kernel> kernel = cudnn_->prepare(first)) return kernel;
+  }
   const auto* row = std::ranges::find(kKernels, first.op, &KernelRow::op);
   TPC_CHECK(row != std::end(kKernels), "the cuda backend has no kernel for \"{}\" (op {})", first.name,
             op_name(first.op));
