@@ -52,7 +52,7 @@ class Segment {
   virtual ~Segment() = default;
   /// 0, 1, ...: the same segment in every training step.
   virtual size_t id() const = 0;
-  /// Issues every step of the segment.
+  /// Issues every step of the segment. The device does them after all of the segment before.
   virtual void issue() = 0;
 };
 

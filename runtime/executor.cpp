@@ -14,6 +14,7 @@
 #include "compiler/core/diagnostic.h"
 #include "compiler/lowering/rank_steps.h"
 #include "compiler/lowering/region_copy.h"
+#include "compiler/lowering/workspace.h"
 
 namespace tpc {
 namespace {
@@ -75,9 +76,12 @@ RankExecutor::RankExecutor(const Plan& plan, RankPlan program, Backend& backend,
       rethrow_at(fmt::format("rank {}, preparing {}", rank(), describe_step(plan, unit.first)));
     }
   }
+  planned_memory_ = plan.arena_bytes + device_workspace(lowered).total();
   for (size_t i = 0; i < lowered.units.size(); ++i) {
     for (size_t awaited : lowered.units[i].waits_for) {
-      if (steps_[awaited].mark) steps_[i].awaited.push_back(steps_[awaited].mark.get());
+      // What a segment issues comes after the segment before it.
+      bool is_before = awaited < lowered.first_change && i >= lowered.first_change;
+      if (steps_[awaited].mark && !is_before) steps_[i].awaited.push_back(steps_[awaited].mark.get());
     }
   }
   first_change_ = lowered.first_change;
@@ -91,9 +95,11 @@ RankExecutor::Step RankExecutor::prepare(const RankUnit& unit, Communicator& com
   step.first = unit.first;
   step.end = unit.end;
   step.queue = unit.queue;
+  for (const LocalStep& part : unit.kernel) step.ops.push_back(part.op);
   if (!unit.kernel.empty()) step.kernel = backend_.prepare_together(unit.kernel);
   if (unit.collective) {
     const PlanStep& collective = plan_.steps[static_cast<size_t>(unit.first)];
+    step.ops = {unit.collective->op};
     step.collective = communicator.prepare(*unit.collective);
     step.counted = &counted_[{collective.op, collective.phase}];
     predicted_[{collective.op, collective.phase}] +=
@@ -205,7 +211,7 @@ void RankExecutor::issue_timed(Step& step, const StepContext& context) {
 std::vector<UnitTime> RankExecutor::unit_times() const {
   std::vector<UnitTime> times;
   for (const Step& step : steps_) {
-    if (step.kernel || step.collective) times.push_back({step.first, step.end, step.queue, step.ms});
+    if (step.kernel || step.collective) times.push_back({step.first, step.end, step.ops, step.queue, step.ms});
   }
   return times;
 }

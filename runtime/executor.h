@@ -36,6 +36,8 @@ using StepObserver = std::function<void(int64_t rank, int step)>;
 struct UnitTime {
   int first = 0;
   int end = 0;
+  /// What was done, in order; an update that was made in place is nothing to do.
+  std::vector<OpKind> ops;
   DeviceQueueKind queue = DeviceQueueKind::kCompute;
   double ms = 0;
 };
@@ -56,6 +58,8 @@ class RankExecutor {
                ExecutorOptions options = {});
 
   int64_t rank() const { return program_.rank; }
+  /// Bytes that the plan says a GPU needs for this rank: the arena, and the working memory of its kernels.
+  int64_t planned_memory() const { return planned_memory_; }
 
   /// This rank's part of plan.tensors[tensor], wherever in the arena it lies during a step: an address of the device.
   LocalTensor local(int tensor) const;
@@ -109,6 +113,7 @@ class RankExecutor {
   struct Step {
     int first = 0;
     int end = 0;
+    std::vector<OpKind> ops;
     std::unique_ptr<Kernel> kernel;
     std::unique_ptr<Collective> collective;
     DeviceQueueKind queue = DeviceQueueKind::kCompute;
@@ -137,6 +142,7 @@ class RankExecutor {
   std::unique_ptr<DeviceMemory> arena_;
   bool is_observed_;
   bool times_units_ = false;
+  int64_t planned_memory_ = 0;
   size_t first_change_ = 0;  // in steps_: the first that changes what persists
   Traffic counted_;
   Traffic predicted_;

@@ -18,6 +18,7 @@
 #include "compiler/core/diagnostic.h"
 #include "compiler/core/diagnostic_renderer.h"
 #include "compiler/core/output_file.h"
+#include "compiler/core/philox.h"
 #include "compiler/frontend/model.h"
 #include "compiler/plan/plan_json.h"
 #include "passes/one_rank_plan.h"
@@ -151,6 +152,23 @@ std::unique_ptr<DataSource> open_data(const Plan& plan, const RunOptions& option
   return options.data == "fixed" ? fixed_data(plan, options.seed) : file_data(plan, options.data, options.seed);
 }
 
+// Every process makes its batches itself; they must be the same.
+void require_one_batch(const Batch& batch, RunPeers& peers, const std::string& data) {
+  uint64_t hash = 0;
+  for (const auto& [name, tensor] : batch) {
+    std::string_view bytes(static_cast<const char*>(tensor.data()),
+                           tensor.size() * static_cast<size_t>(byte_size(tensor.type.dtype)));
+    PhiloxKey key = philox_key(hash, bytes);
+    hash = (uint64_t{key[1]} << 32) | key[0];
+  }
+  std::vector<std::string> hashes = peers.gather("the first batch", fmt::format("{:016x}", hash));
+  for (size_t rank = 1; rank < hashes.size(); ++rank) {
+    if (hashes[rank] == hashes[0]) continue;
+    throw UserError({data, ""},
+                    fmt::format("rank {} reads another batch than rank 0; give all ranks the same data", rank));
+  }
+}
+
 TrainerOptions trainer_options(const RunOptions& options) {
   return {options.seed, options.threads, std::chrono::milliseconds(static_cast<int64_t>(options.timeout * 1e3))};
 }
@@ -179,14 +197,16 @@ void check(const RunOptions& options, const Plan& plan, RunPeers& peers) {
 
 // The fullest of all ranks.
 std::optional<DeviceMemoryReport> device_memory(const Trainer& trainer, RunPeers& peers) {
-  std::optional<MemoryUse> own = trainer.memory_use();
-  std::vector<std::string> texts = peers.gather("device memory", own ? fmt::format("{} {}", own->held, own->used) : "");
+  std::optional<RankMemory> own = trainer.memory_use();
+  std::vector<std::string> texts =
+      peers.gather("device memory", own ? fmt::format("{} {} {}", own->planned, own->use.held, own->use.used) : "");
   std::optional<DeviceMemoryReport> fullest;
   for (size_t rank = 0; rank < texts.size(); ++rank) {
     DeviceMemoryReport report{static_cast<int64_t>(rank), trainer.plan().arena_bytes, {}};
     std::istringstream numbers(texts[rank]);
-    if (!(numbers >> report.use.held >> report.use.used)) continue;
-    if (!fullest || report.use.used > fullest->use.used) fullest = report;
+    MemoryUse& use = report.memory.use;
+    if (!(numbers >> report.memory.planned >> use.held >> use.used)) continue;
+    if (!fullest || use.used > fullest->memory.use.used) fullest = report;
   }
   return fullest;
 }
@@ -216,6 +236,8 @@ void train(const RunOptions& options, Plan plan, RunPeers& peers) {
 
   auto num_steps = static_cast<uint64_t>(options.steps);
   uint64_t first_profiled = options.profile.empty() ? num_steps : first_profiled_step(num_steps);
+  if (peers.rank()) require_one_batch(data->batch(0), peers, options.data);
+
   StepPrinter printer(options, is_first);
   std::vector<StepRecord> records;
   std::vector<std::vector<UnitTime>> unit_times;
@@ -246,7 +268,7 @@ void train(const RunOptions& options, Plan plan, RunPeers& peers) {
   if (is_first && !options.profile.empty()) {
     UnitProfile profile = unit_profile(unit_times);
     write_output_file(options.profile, profile_json(profile, trainer.plan(), options.device, /*rank=*/0));
-    if (is_told) write_standard_output(profile_heading(profile) + profile_table(profile, trainer.plan()));
+    if (is_told) write_standard_output(profile_heading(profile) + profile_table(profile));
   }
   peers.finish();
 }

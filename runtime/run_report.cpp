@@ -103,16 +103,20 @@ std::string summary_json(const std::vector<StepRecord>& records, const Traffic& 
                                  {"received_bytes", total_of(counted)},
                                  {"predicted_bytes", total_of(predicted)}};
   if (memory) {
-    json["device_memory"] = {
-        {"rank", memory->rank}, {"arena", memory->arena}, {"plan", memory->use.held}, {"used", memory->use.used}};
+    json["device_memory"] = {{"rank", memory->rank},
+                             {"arena", memory->arena},
+                             {"plan", memory->memory.planned},
+                             {"held", memory->memory.use.held},
+                             {"used", memory->memory.use.used}};
   }
   return json.dump() + "\n";
 }
 
 std::string memory_line(const DeviceMemoryReport& memory) {
-  double share = static_cast<double>(memory.use.used) / static_cast<double>(std::max<int64_t>(memory.use.held, 1));
-  return fmt::format("device memory: plan {} (arena {}), used {} ({:.3f})\n", memory_text(memory.use.held),
-                     memory_text(memory.arena), memory_text(memory.use.used), share);
+  const auto& [planned, use] = memory.memory;
+  double share = static_cast<double>(use.used) / static_cast<double>(std::max<int64_t>(planned, 1));
+  return fmt::format("device memory: plan {} (arena {}), used {} ({:.3f})\n", memory_text(planned),
+                     memory_text(memory.arena), memory_text(use.used), share);
 }
 
 }  // namespace tpc

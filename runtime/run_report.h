@@ -22,8 +22,8 @@ struct StepRecord {
 /// Of the rank whose device is fullest, in bytes.
 struct DeviceMemoryReport {
   int64_t rank = 0;
-  int64_t arena = 0;  ///< that the plan says
-  MemoryUse use;
+  int64_t arena = 0;
+  RankMemory memory;
 };
 
 /// One JSON object on one line: {"step":0,"loss":5.80129,"ms":5.1,"tokens_per_s":25098.0} and "grad_norm" when there is
@@ -40,12 +40,13 @@ std::string run_summary(const std::vector<StepRecord>& records);
 std::string traffic_table(const Traffic& counted, const Traffic& predicted);
 
 /// One JSON object: {"steps", "first_loss", "last_loss", "median_ms", "tokens_per_s", "received_bytes",
-/// "predicted_bytes"} and, on devices with memory of their own, "device_memory": {"rank", "arena", "plan", "used"}.
+/// "predicted_bytes"} and, on devices with memory of their own, "device_memory": {"rank", "arena", "plan", "held",
+/// "used"}.
 std::string summary_json(const std::vector<StepRecord>& records, const Traffic& counted, const Traffic& predicted,
                          const std::optional<DeviceMemoryReport>& memory);
 
 /// `device memory: plan 1.26 GiB (arena 1.23 GiB), used 1.27 GiB (1.008)`: the plan's is the arena with the working
-/// memory and the tables of its kernels; what the device says is used comes beside, and as a multiple of it.
+/// memory of its kernels; what the device says is used comes beside, and as a multiple of it.
 std::string memory_line(const DeviceMemoryReport& memory);
 
 }  // namespace tpc

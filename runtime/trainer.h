@@ -39,6 +39,12 @@ struct StepResult {
   std::optional<float> grad_norm;
 };
 
+/// Memory of a rank's device.
+struct RankMemory {
+  int64_t planned = 0;  ///< bytes, see RankExecutor
+  MemoryUse use;
+};
+
 class Trainer {
  public:
   /// Called once in the thread of each rank.
@@ -85,9 +91,8 @@ class Trainer {
   /// Of the first rank of this process, in the latest step.
   std::vector<UnitTime> unit_times() const;
 
-  /// What the fullest rank of this process holds of its device, and what that says is used; nullopt for ordinary
-  /// memory. When all that was issued is done.
-  std::optional<MemoryUse> memory_use() const;
+  /// Of the fullest rank of this process; nullopt for ordinary memory. When all that was issued is done.
+  std::optional<RankMemory> memory_use() const;
 
   /// Bytes received so far by the ranks of this process, counted where data moved, and what the plan predicts for these
   /// steps.

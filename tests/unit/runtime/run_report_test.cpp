@@ -57,10 +57,10 @@ TEST_CASE("a run's summary has device memory where the device has memory of its 
   CHECK(json["first_loss"] == 5.5);
   CHECK(json["received_bytes"] == 12);
   CHECK_FALSE(json.contains("device_memory"));
-  DeviceMemoryReport memory{1, int64_t{5} << 28, {int64_t{5} << 28, int64_t{6} << 28}};
+  DeviceMemoryReport memory{1, int64_t{4} << 28, {int64_t{5} << 28, {int64_t{5} << 28, int64_t{6} << 28}}};
   json = nlohmann::json::parse(summary_json({record}, traffic, traffic, memory));
   CHECK(json["device_memory"]["used"] == int64_t{6} << 28);
-  CHECK(memory_line(memory) == "device memory: plan 1.25 GiB (arena 1.25 GiB), used 1.50 GiB (1.200)\n");
+  CHECK(memory_line(memory) == "device memory: plan 1.25 GiB (arena 1.00 GiB), used 1.50 GiB (1.200)\n");
 }
 
 }  // namespace
