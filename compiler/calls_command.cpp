@@ -59,7 +59,7 @@ std::string run_calls(const CallsCommand& command) {
     }
     return false;
   };
-  DeviceCalls calls = device_calls(plan, rank_plan(plan, command.rank));
+  DeviceCalls calls = device_calls(plan, rank_plan(plan, command.rank), command.use_cudnn);
   if (command.json) return calls_json(plan, calls, filter);
   bool is_filtered = command.step || !command.layer.empty();
   return calls_text(plan, calls, filter, command.all || is_filtered);

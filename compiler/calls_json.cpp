@@ -67,10 +67,9 @@ Json to_json(const DeviceCall& call) {
     json["launches"] = call.launches;
     json["steps_together"] = call.num_steps;
   }
-  if (call.matmul) {
-    json["matmul"] = to_json(*call.matmul);
-    json["workspace_bytes"] = call.workspace;
-  }
+  if (call.kind == DeviceCallKind::kCudnn) json["parts"] = call.launches;
+  if (call.matmul) json["matmul"] = to_json(*call.matmul);
+  if (call.workspace > 0) json["workspace_bytes"] = call.workspace;
   if (call.nccl) json["nccl"] = to_json(*call.nccl);
   return json;
 }

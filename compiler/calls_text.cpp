@@ -14,10 +14,14 @@ namespace {
 /// Groups longer than this are told by their ends.
 constexpr size_t kMaxListed = 8;
 
-/// A call as it stands in the table; `content` is what is the same in every block of layers.
+/// So many neighbours of one form are told by the first of them.
+constexpr size_t kManyAlike = 4;
+
+/// A call as it stands in the table.
 struct CallRow {
   std::vector<std::string> cells;
-  std::string content;
+  std::string content;  ///< what is the same in every block of layers
+  std::string form;     ///< the same without names
 };
 
 /// Neighbouring units of one block of layers.
@@ -50,10 +54,13 @@ std::string place_text(const CallTensor& tensor) {
   TPC_UNREACHABLE("place {}", static_cast<int>(tensor.place));
 }
 
+/// How much of a call is told.
+enum class Detail { kForm, kContent, kAll };
+
 class RowWriter {
  public:
-  RowWriter(const DeviceUnit& unit, const DeviceCall& call, std::string_view block, bool with_places)
-      : unit_(unit), call_(call), block_(block), with_places_(with_places) {}
+  RowWriter(const DeviceUnit& unit, const DeviceCall& call, std::string_view block, Detail detail)
+      : unit_(unit), call_(call), block_(block), detail_(detail), with_places_(detail == Detail::kAll) {}
 
   std::vector<std::string> cells() const {
     std::string steps = unit_.first < 0                ? ""
@@ -71,6 +78,8 @@ class RowWriter {
         return with_places_ ? fmt::format("event {}", call_.event) : "event";
       case DeviceCallKind::kMatmul:
         return matmul_text();
+      case DeviceCallKind::kCudnn:
+        return call_.launches == 1 ? "" : fmt::format("{} parts", call_.launches);
       case DeviceCallKind::kKernel:
         return kernel_text();
       case DeviceCallKind::kCopy:
@@ -141,7 +150,7 @@ class RowWriter {
   std::string tensor_text(const CallTensor& tensor) const {
     std::vector<std::string> parts;
     if (!tensor.role.empty()) parts.push_back(tensor.role);
-    if (!tensor.name.empty()) parts.push_back(name_text(tensor.name));
+    if (!tensor.name.empty() && detail_ != Detail::kForm) parts.push_back(name_text(tensor.name));
     if (tensor.type) parts.push_back(to_string(*tensor.type));
     if (std::string layout = layout_text(tensor.role); !layout.empty()) parts.push_back(layout);
     if (with_places_) parts.push_back(place_text(tensor));
@@ -165,6 +174,7 @@ class RowWriter {
   const DeviceUnit& unit_;
   const DeviceCall& call_;
   std::string_view block_;
+  Detail detail_;
   bool with_places_;
 };
 
@@ -179,8 +189,11 @@ std::vector<CallBlock> blocks_of(const DeviceCalls& calls, const CallsFilter& fi
     CallBlock& block = blocks.back();
     block.is_single_layer = block.is_single_layer && name == unit.layer;
     for (const DeviceCall& call : unit.calls) {
-      block.rows.push_back({RowWriter(unit, call, name, true).cells(),
-                            fmt::format("{}", fmt::join(RowWriter(unit, call, name, false).cells(), "|"))});
+      auto joined = [&](Detail detail) {
+        return fmt::format("{}", fmt::join(RowWriter(unit, call, name, detail).cells(), "|"));
+      };
+      block.rows.push_back(
+          {RowWriter(unit, call, name, Detail::kAll).cells(), joined(Detail::kContent), joined(Detail::kForm)});
     }
   }
   return blocks;
@@ -189,6 +202,17 @@ std::vector<CallBlock> blocks_of(const DeviceCalls& calls, const CallsFilter& fi
 std::string segment_title(int segment) {
   if (segment < 0) return "Before the step";
   return segment == 0 ? "Up to where weights change: the first graph" : "Where weights change: the second graph";
+}
+
+void add_rows(TextTable& table, const std::vector<CallRow>& rows, bool all) {
+  for (size_t i = 0; i < rows.size();) {
+    size_t end = i + 1;
+    while (end < rows.size() && rows[end].form == rows[i].form) ++end;
+    bool is_folded = !all && end - i >= kManyAlike;
+    table.add_row(rows[i].cells);
+    if (is_folded) table.add_row({"", "", "", fmt::format("... {} more like it", end - i - 1)});
+    i = is_folded ? end : i + 1;
+  }
 }
 
 std::string table_text(const DeviceCalls& calls, const CallsFilter& filter, bool all_blocks) {
@@ -209,7 +233,7 @@ std::string table_text(const DeviceCalls& calls, const CallsFilter& filter, bool
     segment = shown.segment;
     std::string of = run.count > 1 ? fmt::format(", as {}", shown.name) : "";
     if (!shown.is_single_layer) table.add_line("  " + run_name(names, run) + of);
-    for (const CallRow& row : shown.rows) table.add_row(row.cells);
+    add_rows(table, shown.rows, all_blocks);
   }
   return table.text();
 }
@@ -222,6 +246,7 @@ std::string totals_text(const DeviceCalls& calls) {
   };
   add("kernels", totals.kernels, "");
   add("products", totals.matmuls, fmt::format("{}FLOP", count_text(totals.matmul_flops)));
+  if (totals.cudnn_calls > 0) add("cuDNN calls", totals.cudnn_calls, "");
   add("NCCL calls", totals.collective_calls, fmt::format("{} received", bytes_text(totals.received_bytes)));
   add("copies", totals.copies, "");
   add("fills", totals.fills, "");

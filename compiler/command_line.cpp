@@ -85,6 +85,7 @@ class CallsFlags {
     app.add_option("--rank", rank_, "whose calls (default: 0)")->type_name("R");
     app.add_option("--step", step_, "only those for a step of the plan")->type_name("N");
     app.add_option("--layer", command_.layer, "only those for a layer, or for a block of layers")->type_name("NAME");
+    app.add_flag("!--no-cudnn", command_.use_cudnn, "as without cuDNN, or with tprun --no-cudnn");
     app.add_flag("--all", command_.all, "do not collapse layers that repeat");
     app.add_flag("--json", command_.json, "everything, for programs");
   }

@@ -60,6 +60,7 @@ struct CallsCommand {
   int64_t rank = 0;
   std::optional<int64_t> step;  ///< of the plan; none: all
   std::string layer;            ///< or a block of layers; "": all
+  bool use_cudnn = true;        ///< where it takes the step
   bool all = false;             ///< blocks that repeat are told each
   bool json = false;
 };

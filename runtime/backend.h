@@ -68,9 +68,9 @@ class Backend {
   virtual bool is_host() const = 0;
   /// Copies into the device's memory, before what is issued afterwards; `host` may change when it returns.
   virtual void upload(void* device, const void* host, int64_t bytes) = 0;
-  /// Issues a copy out of the device's memory, in the compute queue; `host` holds the bytes after wait(). Within a
-  /// segment `host` is host_buffer()'s.
-  virtual void download(void* host, const void* device, int64_t bytes) = 0;
+  /// Issues a copy out of the device's memory, in the queue of what wrote it; `host` holds the bytes after wait().
+  /// Within a segment `host` is host_buffer()'s.
+  virtual void download(void* host, const void* device, int64_t bytes, DeviceQueueKind queue) = 0;
   /// Memory of the host that a device can write while kernels run; lives as long as the backend.
   virtual void* host_buffer(int64_t bytes) = 0;
 

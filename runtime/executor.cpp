@@ -155,7 +155,9 @@ void RankExecutor::keep(int tensor) {
 HostTensor RankExecutor::read(int tensor) const {
   LocalTensor source = local(tensor);
   HostTensor part = HostTensor::of({source.type.dtype, source.region.extents()});
-  backend_.download(part.data(), source.data, local_bytes(source));
+  // Whichever queue wrote it.
+  backend_.wait();
+  backend_.download(part.data(), source.data, local_bytes(source), DeviceQueueKind::kCompute);
   backend_.wait();
   return part;
 }
@@ -195,7 +197,7 @@ void RankExecutor::issue(Step& step, const StepContext& context) {
   }
   for (const Kept& kept : step.kept) {
     LocalTensor result = local(kept.tensor);
-    backend_.download(kept.host, result.data, local_bytes(result));
+    backend_.download(kept.host, result.data, local_bytes(result), step.queue);
   }
   if (step.mark) step.mark->set();
 }

@@ -14,7 +14,7 @@ void HostBackend::upload(void* device, const void* host, int64_t bytes) {
   if (device != host) std::memcpy(device, host, static_cast<size_t>(bytes));
 }
 
-void HostBackend::download(void* host, const void* device, int64_t bytes) {
+void HostBackend::download(void* host, const void* device, int64_t bytes, DeviceQueueKind /*queue*/) {
   std::memcpy(host, device, static_cast<size_t>(bytes));
 }
 

@@ -16,7 +16,7 @@ class HostBackend : public Backend {
   std::unique_ptr<DeviceMemory> allocate(int64_t bytes, bool host_visible) override;
   bool is_host() const override { return true; }
   void upload(void* device, const void* host, int64_t bytes) override;
-  void download(void* host, const void* device, int64_t bytes) override;
+  void download(void* host, const void* device, int64_t bytes, DeviceQueueKind queue) override;
   void* host_buffer(int64_t bytes) override;
 
   size_t num_together(std::span<const LocalStep> steps) const override;

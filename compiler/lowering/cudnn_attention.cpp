@@ -69,6 +69,8 @@ std::optional<CudnnAttention> cudnn_attention(const LocalStep& step) {
   return asked;
 }
 
+bool has_own_statistics(const CudnnAttention& attention) { return attention.heads > 1 && attention.queries > 1; }
+
 CudnnAttention part_at_once(const CudnnAttention& whole) {
   CudnnAttention part = whole;
   if (!whole.is_grad) return part;

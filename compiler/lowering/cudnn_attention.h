@@ -36,6 +36,9 @@ struct CudnnAttention {
 /// of a rank that do not go evenly with its key heads. What is left cuDNN may still refuse.
 std::optional<CudnnAttention> cudnn_attention(const LocalStep& step);
 
+/// The engines have the statistics as [b,a,s], the op as [b,s,a]: whether these differ and are copied.
+bool has_own_statistics(const CudnnAttention& attention);
+
 /// A gradient that is deterministic holds all scores of the heads that are done at once: the largest even part of the
 /// batch, or else of one sample's heads, whose scores take at most 1 GiB; one key head at least. Forward is done whole.
 CudnnAttention part_at_once(const CudnnAttention& whole);

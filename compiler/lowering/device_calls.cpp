@@ -25,13 +25,14 @@ CallTensor on_host(CallTensor tensor) {
 
 class Builder {
  public:
-  Builder(const Plan& plan, const RankPlan& program) : plan_(plan), program_(program), calls_(plan, program) {}
+  Builder(const Plan& plan, const RankPlan& program, bool use_cudnn)
+      : plan_(plan), program_(program), use_cudnn_(use_cudnn), calls_(plan, program, use_cudnn) {}
 
   DeviceCalls run() {
     result_.rank = program_.rank;
     auto* arena = reinterpret_cast<std::byte*>(kListedArena);
     RankUnits lowered = lower_rank(plan_, program_, arena, num_together);
-    result_.workspace = device_workspace(lowered);
+    result_.workspace = device_workspace(lowered, use_cudnn_);
     result_.arena_bytes = plan_.arena_bytes;
     find_outputs();
     begin_step();
@@ -145,7 +146,7 @@ class Builder {
     for (const DeviceUnit& unit : result_.units) {
       totals.received_bytes += unit.received_bytes;
       for (const DeviceCall& call : unit.calls) {
-        totals.kernels += call.launches;
+        (call.kind == DeviceCallKind::kCudnn ? totals.cudnn_calls : totals.kernels) += call.launches;
         totals.matmuls += call.kind == DeviceCallKind::kMatmul ? 1 : 0;
         if (call.matmul) totals.matmul_flops += call.matmul->flops();
         if (call.nccl && call.nccl->count > 0) ++totals.collective_calls;
@@ -159,6 +160,7 @@ class Builder {
 
   const Plan& plan_;
   const RankPlan& program_;
+  bool use_cudnn_;
   UnitCalls calls_;
   DeviceCalls result_;
   std::vector<std::pair<int, int>> outputs_;  // (step, tensor)
@@ -192,6 +194,8 @@ std::string_view to_string(DeviceCallKind kind) {
       return "wait";
     case DeviceCallKind::kMatmul:
       return "matmul";
+    case DeviceCallKind::kCudnn:
+      return "cudnn";
     case DeviceCallKind::kKernel:
       return "kernel";
     case DeviceCallKind::kCopy:
@@ -204,6 +208,8 @@ std::string_view to_string(DeviceCallKind kind) {
   TPC_UNREACHABLE("call {}", static_cast<int>(kind));
 }
 
-DeviceCalls device_calls(const Plan& plan, const RankPlan& program) { return Builder(plan, program).run(); }
+DeviceCalls device_calls(const Plan& plan, const RankPlan& program, bool use_cudnn) {
+  return Builder(plan, program, use_cudnn).run();
+}
 
 }  // namespace tpc

@@ -1,5 +1,5 @@
-/// The calls of cuBLASLt, NCCL and the CUDA runtime, and the kernels, that a rank's training step is on a GPU. A pure
-/// function of (plan, rank), from the lowering that the backend executes.
+/// The calls of cuBLASLt, cuDNN, NCCL and the CUDA runtime, and the kernels, that a rank's training step is on a GPU. A
+/// pure function of (plan, rank), from the lowering that the backend executes.
 #pragma once
 
 #include <cstdint>
@@ -40,13 +40,14 @@ enum class DeviceCallKind : uint8_t {
   kRecord,      ///< cudaEventRecord
   kWait,        ///< cudaStreamWaitEvent
   kMatmul,      ///< cublasLtMatmul
+  kCudnn,       ///< cudnnBackendExecute, `launches` times: once for each part of the work
   kKernel,      ///< `launches` kernels of this repository
   kCopy,        ///< cudaMemcpyAsync
   kFill,        ///< cudaMemsetAsync, with zero
   kCollective,  ///< a function of NCCL
 };
 
-/// "record", "wait", "matmul", "kernel", "copy", "fill", "collective".
+/// "record", "wait", "matmul", "cudnn", "kernel", "copy", "fill", "collective".
 std::string_view to_string(DeviceCallKind kind);
 
 /// A function of NCCL, by its part in a collective.
@@ -67,11 +68,11 @@ struct DeviceCall {
   std::vector<CallTensor> reads;
   std::vector<CallTensor> writes;
   int64_t bytes = 0;      ///< copied or filled
-  int launches = 0;       ///< of kKernel
+  int launches = 0;       ///< of kKernel and kCudnn
   int64_t num_steps = 1;  ///< of kKernel: the steps of the plan that it does together
   int event = -1;         ///< of kRecord and kWait
   std::optional<Matmul> matmul;
-  int64_t workspace = 0;  ///< bytes, of kMatmul
+  int64_t workspace = 0;  ///< bytes, of kMatmul and kCudnn
   std::optional<NcclCall> nccl;
 };
 
@@ -92,6 +93,7 @@ struct CallTotals {
   int64_t kernels = 0;  ///< launches
   int64_t matmuls = 0;
   double matmul_flops = 0;
+  int64_t cudnn_calls = 0;
   int64_t collective_calls = 0;  ///< functions of NCCL that move data
   int64_t received_bytes = 0;
   int64_t copies = 0;
@@ -108,8 +110,9 @@ struct DeviceCalls {
   DeviceWorkspace workspace;
 };
 
-/// `program` is one of `plan`. As in the first training step; later ones replay it. Products are those that cuBLASLt is
-/// asked for first: where it has none with an epilogue, the steps are issued one by one.
-DeviceCalls device_calls(const Plan& plan, const RankPlan& program);
+/// `program` is one of `plan`. `use_cudnn`: it is there and refuses nothing that it is asked for. As in the first
+/// training step; later ones replay it. Products are those that cuBLASLt is asked for first: where it has none with an
+/// epilogue, the steps are issued one by one.
+DeviceCalls device_calls(const Plan& plan, const RankPlan& program, bool use_cudnn = true);
 
 }  // namespace tpc

@@ -114,11 +114,16 @@ void add_copy(DeviceUnit& unit, DeviceQueueKind queue, CallTensor from, CallTens
 }
 
 void UnitCalls::add_to(DeviceUnit& unit, const RankUnit& lowered) {
-  if (lowered.collective) {
-    add_collective(unit, *lowered.collective);
-  } else if (!lowered.kernel.empty() && lowered.kernel[0].op == OpKind::kContract) {
+  if (lowered.collective) return add_collective(unit, *lowered.collective);
+  if (lowered.kernel.empty()) return;
+  const LocalStep& first = lowered.kernel[0];
+  std::optional<CudnnAttention> attention;
+  if (use_cudnn_) attention = cudnn_attention(first);
+  if (attention) {
+    add_attention(unit, lowered, *attention);
+  } else if (first.op == OpKind::kContract) {
     for (const FusedMatmul& product : fuse_contractions(lowered.kernel).matmuls) add_product(unit, lowered, product);
-  } else if (!lowered.kernel.empty()) {
+  } else {
     add_kernel(unit, lowered);
   }
 }
@@ -166,6 +171,45 @@ void UnitCalls::add_kernel(DeviceUnit& unit, const RankUnit& lowered) {
   call.writes = std::move(writes);
   call.launches = work.launches;
   call.num_steps = static_cast<int64_t>(steps.size());
+}
+
+void UnitCalls::add_attention(DeviceUnit& unit, const RankUnit& lowered, const CudnnAttention& attention) {
+  const LocalStep& step_here = lowered.kernel[0];
+  const PlanStep& of_plan = step(lowered.kernel_steps[0]);
+  std::vector<CallTensor> reads = named(step_here.operands, of_plan.operands);
+  std::vector<CallTensor> writes = named(step_here.results, of_plan.results);
+  // The statistics in the engines' order, see has_own_statistics.
+  CallTensor& of_op = attention.is_grad ? reads.back() : writes.back();
+  CallTensor of_library = of_op;
+  bool is_copied = has_own_statistics(attention);
+  if (is_copied) {
+    of_library = in_workspace(DType::kF32, {attention.batch, attention.heads, attention.queries}, 0);
+  }
+  std::swap(of_op, of_library);
+  const CallTensor& statistics = of_library;  // as the op has them
+  auto copy_statistics = [&](const CallTensor& from, const CallTensor& to, std::string_view kind) {
+    DeviceCall& call = add(unit, DeviceCallKind::kKernel, lowered.queue, kind);
+    call.reads = {from};
+    call.writes = {to};
+    call.launches = 1;
+  };
+  if (attention.is_grad && is_copied) copy_statistics(statistics, of_op, "pack");
+  if (attention.is_grad && attention.keys < attention.all_keys) {
+    // Keys that no query sees have a gradient of zero.
+    for (const CallTensor& grad : {writes[1], writes[2]}) {
+      DeviceCall& call = add(unit, DeviceCallKind::kFill, lowered.queue, "cudaMemset2DAsync");
+      call.writes = {grad};
+      call.bytes = num_elements(grad.type->shape) / attention.all_keys * (attention.all_keys - attention.keys) *
+                   byte_size(grad.type->dtype);
+    }
+  }
+  CallTensor packed = of_op;
+  DeviceCall& call = add(unit, DeviceCallKind::kCudnn, lowered.queue, "cudnnBackendExecute");
+  call.reads = std::move(reads);
+  call.writes = std::move(writes);
+  call.launches = static_cast<int>(cudnn_parts(attention, part_at_once(attention)).size());
+  call.workspace = cudnn_workspace(attention);
+  if (!attention.is_grad && is_copied) copy_statistics(packed, statistics, "unpack");
 }
 
 CallTensor UnitCalls::find(const RankUnit& lowered, const LocalTensor& tensor, bool is_written,

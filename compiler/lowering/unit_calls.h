@@ -19,7 +19,8 @@ void add_copy(DeviceUnit& unit, DeviceQueueKind queue, CallTensor from, CallTens
 /// counted.
 class UnitCalls {
  public:
-  UnitCalls(const Plan& plan, const RankPlan& program) : plan_(plan), program_(program) {}
+  UnitCalls(const Plan& plan, const RankPlan& program, bool use_cudnn)
+      : plan_(plan), program_(program), use_cudnn_(use_cudnn) {}
 
   /// What does the unit's work; not the events between queues.
   void add_to(DeviceUnit& unit, const RankUnit& lowered);
@@ -37,11 +38,13 @@ class UnitCalls {
   CallTensor find(const RankUnit& lowered, const LocalTensor& tensor, bool is_written, std::string role) const;
 
   void add_kernel(DeviceUnit& unit, const RankUnit& lowered);
+  void add_attention(DeviceUnit& unit, const RankUnit& lowered, const CudnnAttention& attention);
   void add_product(DeviceUnit& unit, const RankUnit& lowered, const FusedMatmul& product);
   void add_collective(DeviceUnit& unit, const CollectiveStep& collective);
 
   const Plan& plan_;
   const RankPlan& program_;
+  bool use_cudnn_;
   int64_t num_collectives_ = 0;
 };
 

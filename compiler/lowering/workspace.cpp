@@ -12,6 +12,11 @@ namespace {
 
 constexpr int64_t kFloat = sizeof(float);
 
+int64_t whole_lines(int64_t bytes) {
+  constexpr int64_t kLine = 256;
+  return (bytes + kLine - 1) / kLine * kLine;
+}
+
 /// A float for every row of the queries' heads.
 int64_t attention_grad_workspace(const LocalTensor& q) {
   return q.region.num_elements() / q.region.dims.back().size() * kFloat;
@@ -43,10 +48,7 @@ int64_t contraction_workspace(std::span<const LocalStep> steps) {
 }  // namespace
 
 int64_t packed_matrix_bytes(const BlasMatrix& matrix) {
-  if (!matrix.copy) return 0;
-  constexpr int64_t kLine = 256;
-  int64_t bytes = matrix.copy->loop.num_elements() * byte_size(matrix.dtype);
-  return (bytes + kLine - 1) / kLine * kLine;
+  return matrix.copy ? whole_lines(matrix.copy->loop.num_elements() * byte_size(matrix.dtype)) : 0;
 }
 
 int64_t matmul_workspace(const Matmul& matmul) {
@@ -74,15 +76,26 @@ int64_t kernel_workspace(std::span<const LocalStep> steps) {
   }
 }
 
+int64_t cudnn_workspace(const CudnnAttention& attention) {
+  int64_t statistics =
+      has_own_statistics(attention) ? whole_lines(attention.batch * attention.heads * attention.queries * kFloat) : 0;
+  if (!attention.is_grad) return statistics;
+  CudnnAttention part = part_at_once(attention);
+  return statistics + whole_lines(part.batch * part.heads * part.queries * kFloat) + gradient_workspace(part);
+}
+
 int64_t collective_workspace(const CollectiveStep& step) {
   return collective_calls(step).workspace * byte_size(step.input.type.dtype);
 }
 
-DeviceWorkspace device_workspace(const RankUnits& units) {
+DeviceWorkspace device_workspace(const RankUnits& units, bool use_cudnn) {
   DeviceWorkspace most;
   for (const RankUnit& unit : units.units) {
     if (unit.collective) most.communication = std::max(most.communication, collective_workspace(*unit.collective));
-    if (!unit.kernel.empty()) most.compute = std::max(most.compute, kernel_workspace(unit.kernel));
+    if (unit.kernel.empty()) continue;
+    std::optional<CudnnAttention> attention;
+    if (use_cudnn) attention = cudnn_attention(unit.kernel[0]);
+    most.compute = std::max(most.compute, attention ? cudnn_workspace(*attention) : kernel_workspace(unit.kernel));
   }
   return most;
 }

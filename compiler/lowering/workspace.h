@@ -5,6 +5,7 @@
 #include <span>
 
 #include "compiler/lowering/collective_step.h"
+#include "compiler/lowering/cudnn_attention.h"
 #include "compiler/lowering/matmul.h"
 #include "compiler/lowering/rank_steps.h"
 
@@ -22,6 +23,10 @@ int64_t matmul_workspace(const Matmul& matmul);
 /// Bytes that the kernel of `steps`, which num_together() put together, works in. The backend holds its kernels to it.
 int64_t kernel_workspace(std::span<const LocalStep> steps);
 
+/// The same where cuDNN does the step: the statistics in its order, and what its engines work in. Exact but for some
+/// lines, since the engines are chosen on the device.
+int64_t cudnn_workspace(const CudnnAttention& attention);
+
 /// Bytes that the calls of a collective work in.
 int64_t collective_workspace(const CollectiveStep& step);
 
@@ -33,7 +38,8 @@ struct DeviceWorkspace {
   bool operator==(const DeviceWorkspace&) const = default;
 };
 
-/// Of units that were lowered with num_together().
-DeviceWorkspace device_workspace(const RankUnits& units);
+/// Of units that were lowered with num_together(). `use_cudnn`: it is there, and does the attention that it is asked
+/// for.
+DeviceWorkspace device_workspace(const RankUnits& units, bool use_cudnn = true);
 
 }  // namespace tpc

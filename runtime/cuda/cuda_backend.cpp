@@ -82,8 +82,9 @@ void CudaBackend::upload(void* device, const void* host, int64_t bytes) {
   TPC_CUDA(cudaMemcpyAsync(device, host, static_cast<size_t>(bytes), cudaMemcpyHostToDevice, compute_.stream()));
 }
 
-void CudaBackend::download(void* host, const void* device, int64_t bytes) {
-  TPC_CUDA(cudaMemcpyAsync(host, device, static_cast<size_t>(bytes), cudaMemcpyDeviceToHost, compute_.stream()));
+void CudaBackend::download(void* host, const void* device, int64_t bytes, DeviceQueueKind queue) {
+  cudaStream_t stream = queue == DeviceQueueKind::kCompute ? compute_.stream() : communication_.stream();
+  TPC_CUDA(cudaMemcpyAsync(host, device, static_cast<size_t>(bytes), cudaMemcpyDeviceToHost, stream));
 }
 
 void* CudaBackend::host_buffer(int64_t bytes) { return host_buffers_.emplace_back(bytes).data(); }

@@ -49,7 +49,9 @@ class ForgetfulBackend final : public Backend {
   std::optional<MemoryUse> memory_use() const override { return backend_->memory_use(); }
   bool is_host() const override { return backend_->is_host(); }
   void upload(void* device, const void* host, int64_t bytes) override { backend_->upload(device, host, bytes); }
-  void download(void* host, const void* device, int64_t bytes) override { backend_->download(host, device, bytes); }
+  void download(void* host, const void* device, int64_t bytes, DeviceQueueKind queue) override {
+    backend_->download(host, device, bytes, queue);
+  }
   void* host_buffer(int64_t bytes) override { return backend_->host_buffer(bytes); }
   size_t num_together(std::span<const LocalStep> steps) const override { return backend_->num_together(steps); }
   std::unique_ptr<Kernel> prepare_together(std::span<const LocalStep> steps) override {

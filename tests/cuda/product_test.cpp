@@ -86,7 +86,8 @@ Memory fill_operands(const std::vector<LocalStep>& steps, cuda::CudaBackend& bac
 
 std::vector<double> download(const Tensor& tensor, cuda::CudaBackend& backend) {
   HostTensor host = host_tensor(tensor);
-  backend.download(host.data(), tensor.data, static_cast<int64_t>(host.size()) * byte_size(host.type.dtype));
+  backend.download(host.data(), tensor.data, static_cast<int64_t>(host.size()) * byte_size(host.type.dtype),
+                   DeviceQueueKind::kCompute);
   backend.wait();
   std::vector<double> values;
   for (size_t i = 0; i < host.size(); ++i) {

@@ -80,6 +80,11 @@ TEST_CASE("data-parallel and sequence-parallel ranks train like the cpu") {
   check_like_cpu(small_plan("tp=3", [](MeshCase& mesh) { mesh.sequence_parallel = true; }), 1e-5);
 }
 
+TEST_CASE("a loss that is a sum over ranks is told when it is made") {
+  MeshCase mesh{"dp=2", *parse_mesh("dp=2"), false};
+  check_like_cpu(compile_model("mlp", {{"batch", 4}, {"features", 8}, {"ffn", 16}, {"out", 4}}, mesh).plan, 1e-5);
+}
+
 TEST_CASE("ranks that share their optimizer, gradients and weights train like the cpu") {
   for (int stage : {1, 2, 3}) {
     CAPTURE(stage);

@@ -47,7 +47,7 @@ struct StatisticsCopies {
 
 // Nothing where both are the same bytes.
 std::optional<StatisticsCopies> statistics_copies(const CudnnAttention& asked) {
-  if (asked.heads == 1 || asked.queries == 1) return std::nullopt;
+  if (!has_own_statistics(asked)) return std::nullopt;
   Region loop{{{0, asked.batch}, {0, asked.queries}, {0, asked.heads}}};
   int64_t sample = asked.queries * asked.heads;
   IndexMap of_op{0, {sample, asked.heads, 1}};
