@@ -141,11 +141,16 @@ class RowWriter {
   std::string tensor_text(const CallTensor& tensor) const {
     std::vector<std::string> parts;
     if (!tensor.role.empty()) parts.push_back(tensor.role);
-    if (!tensor.name.empty()) parts.push_back(relative_to_block(tensor.name, block_));
+    if (!tensor.name.empty()) parts.push_back(name_text(tensor.name));
     if (tensor.type) parts.push_back(to_string(*tensor.type));
     if (std::string layout = layout_text(tensor.role); !layout.empty()) parts.push_back(layout);
     if (with_places_) parts.push_back(place_text(tensor));
     return fmt::format("{}", fmt::join(parts, " "));
+  }
+
+  /// Passes number what they add through the whole model.
+  std::string name_text(const std::string& name) const {
+    return relative_to_block(with_places_ ? std::string_view(name) : without_number(name), block_);
   }
 
   std::string layout_text(const std::string& role) const {

@@ -243,12 +243,11 @@ void UnitCalls::add_collective(DeviceUnit& unit, const CollectiveStep& collectiv
   }
   if (num_collectives_ == kMostCountedCollectives) return;
   CallTensor count;
-  count.name = "its number";
   count.place = CallPlace::kCounter;
   count.offset = kCountBytes * num_collectives_++;
-  CallTensor to = count;
+  CallTensor to;
+  to.name = "collectives done";
   to.place = CallPlace::kHost;
-  to.offset = 0;
   add_copy(unit, DeviceQueueKind::kCommunication, std::move(count), std::move(to), kCountBytes);
 }
 
