@@ -122,6 +122,9 @@ class ToldLines {
         lines_.push_back(
             line(stream, fmt::format("{} {}", call.name, events_.number_of(std::to_string(call.event))), 0, {}));
         break;
+      case DeviceCallKind::kCudnn:
+        lines_.push_back(line(stream, call.name, 0, {}));
+        break;
       case DeviceCallKind::kKernel:
         for (int i = 0; i < call.launches; ++i) lines_.push_back(line(stream, "kernel", 0, {}));
         break;
