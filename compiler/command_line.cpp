@@ -85,12 +85,13 @@ class CallsFlags {
     app.add_option("--rank", rank_, "whose calls (default: 0)")->type_name("R");
     app.add_option("--step", step_, "only those for a step of the plan")->type_name("N");
     app.add_option("--layer", command_.layer, "only those for a layer, or for a block of layers")->type_name("NAME");
-    app.add_flag("!--no-cudnn", command_.use_cudnn, "as without cuDNN, or with tprun --no-cudnn");
+    app.add_flag("--no-cudnn", no_cudnn_, "as without cuDNN, or with tprun --no-cudnn");
     app.add_flag("--all", command_.all, "do not collapse layers that repeat");
     app.add_flag("--json", command_.json, "everything, for programs");
   }
   CallsCommand command() const {
     CallsCommand command = command_;
+    command.use_cudnn = !no_cudnn_;
     if (!rank_.empty()) command.rank = index_of("tpc calls", "--rank", rank_);
     if (!step_.empty()) command.step = index_of("tpc calls", "--step", step_);
     return command;
@@ -100,13 +101,15 @@ class CallsFlags {
   CallsCommand command_;
   std::string rank_;
   std::string step_;
+  bool no_cudnn_ = false;
 };
 
 std::string summary_of(const std::string& command) {
   if (command == "shard")
     return "Decides how every tensor of a model is split over the ranks; shows or writes the plan.";
   if (command == "calls")
-    return "Lists the calls of cuBLASLt, NCCL and the CUDA runtime, and the kernels, of one rank's training step on a "
+    return "Lists the calls of cuBLASLt, cuDNN, NCCL and the CUDA runtime, and the kernels, of one rank's training "
+           "step on a "
            "GPU. Needs no GPU.";
   if (command == "diff")
     return "Compares two plans: options, bytes received, memory, collectives, how tensors lie. Tells what differs.";
