@@ -168,7 +168,7 @@ memory_of() {
   local arena plan used
   arena=$(field "$tmp/$1.summary" arena) plan=$(field "$tmp/$1.summary" plan) used=$(field "$tmp/$1.summary" used)
   awk -v a="${arena:-0}" -v p="${plan:-0}" -v u="${used:-0}" \
-    'BEGIN { printf "{\"arena\": %d, \"plan\": %d, \"used\": %d, \"used_by_plan\": %.4f}", a, p, u, p > 0 ? u / p : 0 }'
+    'BEGIN { printf "{\"arena\": %d, \"plan\": %d, \"used\": %d, \"used_by_plan\": %.4f}", a, p, u, (p > 0 ? u / p : 0) }'
 }
 
 # A dense bf16 H200 or H100 (SXM).
