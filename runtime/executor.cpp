@@ -95,10 +95,12 @@ RankExecutor::Step RankExecutor::prepare(const RankUnit& unit, Communicator& com
   step.first = unit.first;
   step.end = unit.end;
   step.queue = unit.queue;
+  for (const LocalStep& local : unit.kernel) step.ops.push_back(local.op);
   if (!unit.kernel.empty()) step.kernel = backend_.prepare_together(unit.kernel);
   if (unit.collective) {
     const PlanStep& collective = plan_.steps[static_cast<size_t>(unit.first)];
     step.collective = communicator.prepare(*unit.collective);
+    step.ops.push_back(collective.op);
     step.counted = &counted_[{collective.op, collective.phase}];
     predicted_[{collective.op, collective.phase}] +=
         program_.move((*program_.steps)[static_cast<size_t>(unit.first)])->received_bytes;
@@ -209,7 +211,7 @@ void RankExecutor::issue_timed(Step& step, const StepContext& context) {
 std::vector<UnitTime> RankExecutor::unit_times() const {
   std::vector<UnitTime> times;
   for (const Step& step : steps_) {
-    if (step.kernel || step.collective) times.push_back({step.first, step.end, step.queue, step.ms});
+    if (step.kernel || step.collective) times.push_back({step.first, step.end, step.ops, step.queue, step.ms});
   }
   return times;
 }

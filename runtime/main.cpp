@@ -252,7 +252,7 @@ void train(const RunOptions& options, Plan plan, RunPeers& peers) {
   if (is_first && !options.profile.empty()) {
     UnitProfile profile = unit_profile(unit_times);
     write_output_file(options.profile, profile_json(profile, trainer.plan(), options.device, /*rank=*/0));
-    if (is_told) write_standard_output(profile_heading(profile) + profile_table(profile, trainer.plan()));
+    if (is_told) write_standard_output(profile_heading(profile) + profile_table(profile));
   }
   peers.finish();
 }

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <span>
 
 #include "compiler/core/check.h"
 #include "compiler/plan/text_table.h"
@@ -19,21 +18,16 @@ using Json = nlohmann::ordered_json;
 
 constexpr uint64_t kProfiledSteps = 5;
 
-std::span<const PlanStep> steps_of(const Plan& plan, const UnitTime& unit) {
-  return std::span(plan.steps).subspan(static_cast<size_t>(unit.first), static_cast<size_t>(unit.end - unit.first));
-}
-
-bool is_one_op(std::span<const PlanStep> steps) {
-  return std::ranges::all_of(steps, [&](const PlanStep& step) { return step.op == steps[0].op; });
-}
-
-// The ops without the number of tensors, so that calls on more and on fewer tensors are added.
-std::string kind_of(const Plan& plan, const UnitTime& unit) {
-  std::span<const PlanStep> steps = steps_of(plan, unit);
-  if (is_one_op(steps)) return std::string(op_name(steps[0].op));
-  std::vector<std::string_view> names;
-  for (const PlanStep& step : steps) names.push_back(op_name(step.op));
-  return fmt::format("{}", fmt::join(names, "+"));
+// Ops that follow each other more than once stand once, with their number or without.
+std::string ops_text(const UnitTime& unit, bool with_numbers) {
+  std::vector<std::string> texts;
+  for (auto begin = unit.ops.begin(); begin != unit.ops.end();) {
+    auto end = std::find_if(begin, unit.ops.end(), [&](OpKind op) { return op != *begin; });
+    std::string number = with_numbers && end - begin > 1 ? fmt::format("*{}", end - begin) : "";
+    texts.push_back(fmt::format("{}{}", op_name(*begin), number));
+    begin = end;
+  }
+  return fmt::format("{}", fmt::join(texts, "+"));
 }
 
 struct Total {
@@ -48,10 +42,10 @@ double total_ms(const UnitProfile& profile) {
   return ms;
 }
 
-std::vector<Total> totals_of(const UnitProfile& profile, const Plan& plan) {
+std::vector<Total> totals_of(const UnitProfile& profile) {
   std::map<std::string, Total> by_op;
   for (const UnitTime& unit : profile.units) {
-    std::string op = kind_of(plan, unit);
+    std::string op = ops_text(unit, /*with_numbers=*/false);
     Total& total = by_op[op];
     total.op = op;
     ++total.calls;
@@ -99,11 +93,7 @@ UnitProfile unit_profile(const std::vector<std::vector<UnitTime>>& steps) {
   return profile;
 }
 
-std::string unit_ops(const Plan& plan, const UnitTime& unit) {
-  size_t count = steps_of(plan, unit).size();
-  bool is_many = count > 1 && is_one_op(steps_of(plan, unit));
-  return kind_of(plan, unit) + (is_many ? fmt::format("*{}", count) : "");
-}
+std::string unit_ops(const UnitTime& unit) { return ops_text(unit, /*with_numbers=*/true); }
 
 std::string profile_json(const UnitProfile& profile, const Plan& plan, std::string_view device, int64_t rank) {
   double all = total_ms(profile);
@@ -111,14 +101,14 @@ std::string profile_json(const UnitProfile& profile, const Plan& plan, std::stri
   for (const UnitTime& unit : profile.units) {
     const PlanStep& first = plan.steps[static_cast<size_t>(unit.first)];
     units.push_back({{"steps", {unit.first, unit.end}},
-                     {"ops", unit_ops(plan, unit)},
+                     {"ops", unit_ops(unit)},
                      {"layer", first.layer},
                      {"phase", to_string(first.phase)},
                      {"queue", to_string(unit.queue)},
                      {"ms", rounded_ms(unit.ms)}});
   }
   std::vector<Json> totals;
-  for (const Total& total : totals_of(profile, plan)) {
+  for (const Total& total : totals_of(profile)) {
     totals.push_back({{"op", total.op},
                       {"calls", total.calls},
                       {"ms", rounded_ms(total.ms)},
@@ -142,7 +132,7 @@ std::string profile_heading(const UnitProfile& profile) {
                      profile.num_steps == 1 ? "" : "s");
 }
 
-std::string profile_table(const UnitProfile& profile, const Plan& plan) {
+std::string profile_table(const UnitProfile& profile) {
   double all = total_ms(profile);
   TextTable table("lrrr");
   table.add_row({"op", "calls", "ms", "share"});
@@ -150,7 +140,7 @@ std::string profile_table(const UnitProfile& profile, const Plan& plan) {
     table.add_row({op, grouped(static_cast<int64_t>(calls)), fmt::format("{:.3f}", ms),
                    fmt::format("{:.1f} %", 100 * share_of(ms, all))});
   };
-  for (const Total& total : totals_of(profile, plan)) row(total.op, static_cast<size_t>(total.calls), total.ms);
+  for (const Total& total : totals_of(profile)) row(total.op, static_cast<size_t>(total.calls), total.ms);
   row("all", profile.units.size(), all);
   return table.text();
 }

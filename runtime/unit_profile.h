@@ -26,9 +26,8 @@ uint64_t first_profiled_step(uint64_t num_steps);
 /// Of the times of the measured steps, at least one, which are all of the same units.
 UnitProfile unit_profile(const std::vector<std::vector<UnitTime>>& steps);
 
-/// "contract+add+unary": the ops of a unit in order. One that many steps share ("adamw" of 148 tensors) stands once,
-/// "adamw*148".
-std::string unit_ops(const Plan& plan, const UnitTime& unit);
+/// "contract+add+unary": the ops of a unit in order. What it does to many tensors stands once, "adamw*148".
+std::string unit_ops(const UnitTime& unit);
 
 /// {"format": "tpc-profile", "version": 1, "model", "mesh", "device", "rank", "measured_steps", "ms", "units":
 /// [{"steps": [first, end], "ops", "layer", "phase", "queue", "ms"}], "totals": [{"op", "calls", "ms", "share"}]}; the
@@ -40,6 +39,6 @@ std::string profile_heading(const UnitProfile& profile);
 
 /// Totals by ops, the most time first: `op calls ms share`, and a line for all. Whatever number of tensors a unit has,
 /// it is one call.
-std::string profile_table(const UnitProfile& profile, const Plan& plan);
+std::string profile_table(const UnitProfile& profile);
 
 }  // namespace tpc

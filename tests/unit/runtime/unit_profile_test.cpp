@@ -11,17 +11,6 @@
 namespace tpc {
 namespace {
 
-Plan plan_of(std::vector<OpKind> ops) {
-  Plan plan;
-  plan.model_name = "test";
-  for (OpKind op : ops) {
-    plan.steps.emplace_back();
-    plan.steps.back().op = op;
-    plan.steps.back().layer = "layer";
-  }
-  return plan;
-}
-
 TEST_CASE("the last five steps are measured, and never the first where there is another") {
   CHECK(first_profiled_step(1) == 0);
   CHECK(first_profiled_step(2) == 1);
@@ -31,7 +20,8 @@ TEST_CASE("the last five steps are measured, and never the first where there is 
 
 TEST_CASE("a unit's time is the median of the measured steps") {
   auto step = [](double a, double b) {
-    return std::vector<UnitTime>{{0, 1, DeviceQueueKind::kCompute, a}, {1, 2, DeviceQueueKind::kCommunication, b}};
+    return std::vector<UnitTime>{{0, 1, {OpKind::kAdd}, DeviceQueueKind::kCompute, a},
+                                 {1, 2, {OpKind::kAllReduce}, DeviceQueueKind::kCommunication, b}};
   };
   UnitProfile profile = unit_profile({step(3, 10), step(1, 30), step(2, 20)});
   CHECK(profile.num_steps == 3);
@@ -40,14 +30,21 @@ TEST_CASE("a unit's time is the median of the measured steps") {
 }
 
 TEST_CASE("totals are by the ops of a unit, the most time first") {
-  Plan plan = plan_of({OpKind::kContract, OpKind::kAdd, OpKind::kSoftmax, OpKind::kAdamW, OpKind::kAdamW,
-                       OpKind::kAdamW, OpKind::kContract, OpKind::kAdd});
-  DeviceQueueKind queue = DeviceQueueKind::kCompute;
-  UnitProfile profile{{{0, 2, queue, 1}, {2, 3, queue, 2.5}, {3, 5, queue, 0.5}, {5, 6, queue, 0.25}, {6, 8, queue, 3}},
-                      2};
-  CHECK(unit_ops(plan, profile.units[0]) == "contract+add");
-  CHECK(unit_ops(plan, profile.units[2]) == "adamw*2");
-  CHECK(profile_table(profile, plan) ==
+  Plan plan;
+  plan.model_name = "test";
+  plan.steps.resize(9);
+  auto unit = [](int first, int end, std::vector<OpKind> ops, double ms) {
+    return UnitTime{first, end, std::move(ops), DeviceQueueKind::kCompute, ms};
+  };
+  std::vector<OpKind> product = {OpKind::kContract, OpKind::kAdd};
+  UnitProfile profile{
+      {unit(0, 2, product, 1), unit(2, 3, {OpKind::kSoftmax}, 2.5),
+       // With an update in place between them.
+       unit(3, 6, {OpKind::kAdamW, OpKind::kAdamW}, 0.5), unit(6, 7, {OpKind::kAdamW}, 0.25), unit(7, 9, product, 3)},
+      2};
+  CHECK(unit_ops(profile.units[0]) == "contract+add");
+  CHECK(unit_ops(profile.units[2]) == "adamw*2");
+  CHECK(profile_table(profile) ==
         "op            calls     ms    share\n"
         "contract+add      2  4.000   55.2 %\n"
         "softmax           1  2.500   34.5 %\n"
@@ -56,7 +53,7 @@ TEST_CASE("totals are by the ops of a unit, the most time first") {
   auto json = nlohmann::json::parse(profile_json(profile, plan, "cpu", 0));
   CHECK(json["ms"] == 7.25);
   CHECK(json["units"].size() == 5);
-  CHECK(json["units"][2]["steps"] == nlohmann::json({3, 5}));
+  CHECK(json["units"][2]["steps"] == nlohmann::json({3, 6}));
   CHECK(json["totals"][0]["op"] == "contract+add");
   CHECK(json["totals"][0]["calls"] == 2);
 }
