@@ -34,16 +34,17 @@ Trains the model of a plan, which `tpc shard MODEL -o PLAN` writes.
   --fp64             with --check: both in double, so that what differs is no rounding (slow)
   --no-verify        runs a plan that is not proved to compute its model
   --quiet            prints errors only
+  --version, --help
+
 with --device cuda:
   --ranks N          starts the N ranks on this machine (default: all of the plan, unless torchrun,
                      mpirun or srun has started this process)
   --allow-shared-gpu several ranks on one GPU
   --no-graph         issues every step anew instead of replaying a CUDA graph
+  --no-cudnn         attention in bf16 by tprun's own kernels instead of cuDNN's
   --tune             times several algorithms of cuBLASLt for each shape at the start
   --tf32             f32 products round their operands to TF32
   --nccl-windows     memory that peers write into directly (symmetric windows)
-
-  --version, --help
 
 examples:
   tpc shard models/small_gpt.json --tp 2 -o plan.json && tprun plan.json
@@ -125,6 +126,7 @@ RunOptions parse_command_line(int argc, char** argv) {
   app.add_option("--ranks", options.ranks)->check(number_in<int64_t>(1, 1'000'000));
   app.add_flag("--allow-shared-gpu", options.allow_shared_gpu);
   app.add_flag("--no-graph", options.no_graph);
+  app.add_flag("--no-cudnn", options.no_cudnn);
   app.add_flag("--tune", options.tune);
   app.add_flag("--tf32", options.tf32);
   app.add_flag("--nccl-windows", options.symmetric_memory);
@@ -154,7 +156,7 @@ RunOptions parse_command_line(int argc, char** argv) {
     throw UsageError{fmt::format("--comm: \"{}\" is not a communicator; there is threads", options.comm)};
   }
   if (options.fp64 && options.check == 0) throw UsageError{"--fp64 goes with --check; training is in f32"};
-  for (const char* flag : {"--ranks", "--allow-shared-gpu", "--no-graph", "--tune", "--tf32", "--nccl-windows"}) {
+  for (const char* flag : {"--ranks", "--allow-shared-gpu", "--no-graph", "--no-cudnn", "--tune", "--tf32", "--nccl-windows"}) {
     if (options.device == "cuda" || app.count(flag) == 0) continue;
     throw UsageError{fmt::format("{} is for --device cuda", flag)};
   }

@@ -20,6 +20,7 @@ struct RunOptions {
   int64_t ranks = 0;  // 0: not said
   bool allow_shared_gpu = false;
   bool no_graph = false;
+  bool no_cudnn = false;
   bool tune = false;
   bool tf32 = false;
   bool symmetric_memory = false;

@@ -24,6 +24,7 @@ struct DeviceSettings {
   bool tf32 = false;              ///< see MatmulOptions
   bool tune = false;              ///< see MatmulOptions
   bool use_graphs = true;         ///< see CudaOptions
+  bool use_cudnn = true;          ///< see CudaOptions
   bool symmetric_memory = false;  ///< see NcclOptions
 };
 
@@ -42,7 +43,7 @@ class DeviceModule {
 };
 
 /// The interface between program and module; raised with every change of what crosses it.
-inline constexpr int kDeviceModuleVersion = 1;
+inline constexpr int kDeviceModuleVersion = 2;
 /// The one function that a module exports, as `tpc_device_module`: nullptr when it is of another version. The module
 /// lives as long as the process.
 using GetDeviceModule = DeviceModule* (*)(int version);

@@ -95,12 +95,12 @@ RankExecutor::Step RankExecutor::prepare(const RankUnit& unit, Communicator& com
   step.first = unit.first;
   step.end = unit.end;
   step.queue = unit.queue;
-  for (const LocalStep& local : unit.kernel) step.ops.push_back(local.op);
+  for (const LocalStep& part : unit.kernel) step.ops.push_back(part.op);
   if (!unit.kernel.empty()) step.kernel = backend_.prepare_together(unit.kernel);
   if (unit.collective) {
     const PlanStep& collective = plan_.steps[static_cast<size_t>(unit.first)];
+    step.ops = {unit.collective->op};
     step.collective = communicator.prepare(*unit.collective);
-    step.ops.push_back(collective.op);
     step.counted = &counted_[{collective.op, collective.phase}];
     predicted_[{collective.op, collective.phase}] +=
         program_.move((*program_.steps)[static_cast<size_t>(unit.first)])->received_bytes;

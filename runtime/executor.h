@@ -32,12 +32,11 @@ struct NonFinite {
 /// Called in the thread of `rank` when plan step `step` is done there and nothing has read its results yet.
 using StepObserver = std::function<void(int64_t rank, int step)>;
 
-/// How long one kernel or collective took in one training step.
+/// How long plan steps [first, end), which run as one kernel or collective, took in one training step.
 struct UnitTime {
-  /// Of plan steps [first, end); between them may lie updates that were made in place.
   int first = 0;
   int end = 0;
-  /// What it does, in order.
+  /// What was done, in order; an update that was made in place is nothing to do.
   std::vector<OpKind> ops;
   DeviceQueueKind queue = DeviceQueueKind::kCompute;
   double ms = 0;
@@ -114,9 +113,9 @@ class RankExecutor {
   struct Step {
     int first = 0;
     int end = 0;
+    std::vector<OpKind> ops;
     std::unique_ptr<Kernel> kernel;
     std::unique_ptr<Collective> collective;
-    std::vector<OpKind> ops;
     DeviceQueueKind queue = DeviceQueueKind::kCompute;
     double ms = 0;         // that the latest measured run took
     int64_t received = 0;  // by the collective's last run

@@ -19,6 +19,7 @@
 #include "compiler/core/diagnostic.h"
 #include "compiler/core/diagnostic_renderer.h"
 #include "compiler/core/output_file.h"
+#include "compiler/core/philox.h"
 #include "compiler/frontend/model.h"
 #include "compiler/plan/plan_json.h"
 #include "passes/one_rank_plan.h"
@@ -152,6 +153,23 @@ std::unique_ptr<DataSource> open_data(const Plan& plan, const RunOptions& option
   return options.data == "fixed" ? fixed_data(plan, options.seed) : file_data(plan, options.data, options.seed);
 }
 
+// Every process makes its batches itself; they must be the same.
+void require_one_batch(const Batch& batch, RunPeers& peers, const std::string& data) {
+  uint64_t hash = 0;
+  for (const auto& [name, tensor] : batch) {
+    std::string_view bytes(static_cast<const char*>(tensor.data()),
+                           tensor.size() * static_cast<size_t>(byte_size(tensor.type.dtype)));
+    PhiloxKey key = philox_key(hash, bytes);
+    hash = (uint64_t{key[1]} << 32) | key[0];
+  }
+  std::vector<std::string> hashes = peers.gather("the first batch", fmt::format("{:016x}", hash));
+  for (size_t rank = 1; rank < hashes.size(); ++rank) {
+    if (hashes[rank] == hashes[0]) continue;
+    throw UserError({data, ""},
+                    fmt::format("rank {} reads another batch than rank 0; give all ranks the same data", rank));
+  }
+}
+
 TrainerOptions trainer_options(const RunOptions& options) {
   return {options.seed, options.threads, std::chrono::milliseconds(static_cast<int64_t>(options.timeout * 1e3))};
 }
@@ -222,6 +240,8 @@ void train(const RunOptions& options, Plan plan, RunPeers& peers) {
 
   auto num_steps = static_cast<uint64_t>(options.steps);
   uint64_t first_profiled = options.profile.empty() ? num_steps : first_profiled_step(num_steps);
+  if (peers.rank()) require_one_batch(data->batch(0), peers, options.data);
+
   StepPrinter printer(options, is_first);
   std::vector<StepRecord> records;
   std::vector<std::vector<UnitTime>> unit_times;

@@ -28,8 +28,8 @@ std::string hash_text(const std::string& text) {
 
 // What changes what is computed, and so must be the same everywhere.
 std::string identity_text(const RunOptions& options, const std::string& plan_text) {
-  return fmt::format("{} seed {} steps {} data {} tf32 {}", hash_text(plan_text), options.seed, options.steps,
-                     options.data, options.tf32);
+  return fmt::format("{} seed {} steps {} data {} tf32 {} cudnn {}", hash_text(plan_text), options.seed, options.steps,
+                     options.data, options.tf32, !options.no_cudnn);
 }
 
 // Which of the GPUs that this process sees is for its rank.
@@ -58,6 +58,7 @@ Trainer::MakeDevice rank_devices(const RunOptions& options, const Plan& plan, Ru
   settings.tf32 = options.tf32;
   settings.tune = options.tune;
   settings.use_graphs = !options.no_graph;
+  settings.use_cudnn = !options.no_cudnn;
   settings.symmetric_memory = options.symmetric_memory;
   if (settings.world_size > 1) {
     settings.meeting = peers.from_first("the meeting of NCCL", peers.is_first() ? module.make_meeting() : "");

@@ -112,7 +112,13 @@ Trainer::Trainer(Plan plan, MakeDevice make_device, TrainerOptions options) {
   auto prepare = [&state, make_device = std::move(make_device)](int64_t thread) {
     auto t = static_cast<size_t>(thread);
     int64_t rank = state.ranks[t];
-    state.devices[t] = make_device(rank, state.world);
+    try {
+      state.devices[t] = make_device(rank, state.world);
+    } catch (const RunEnded&) {
+      throw;
+    } catch (const DeviceError& error) {
+      throw DeviceError(fmt::format("rank {}: {}", rank, error.what()));
+    }
     state.executors[t] =
         std::make_unique<RankExecutor>(state.plan, rank_plan(state.plan, rank), *state.devices[t].backend,
                                        *state.devices[t].communicator, ExecutorOptions{state.options.is_observed});
@@ -142,6 +148,12 @@ void Trainer::release() {
   if (has_abandoned) {
     static_cast<void>(state_.release());
   } else {
+    // What was issued may wait for ranks that do not come, and memory is not released before it has ended.
+    if (state_->world.has_failed()) {
+      for (RankDevice& device : state_->devices) {
+        if (device.communicator) device.communicator->abort();
+      }
+    }
     state_.reset();
   }
 }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <span>
 
 #include "compiler/core/check.h"
 #include "compiler/plan/text_table.h"
@@ -18,16 +19,16 @@ using Json = nlohmann::ordered_json;
 
 constexpr uint64_t kProfiledSteps = 5;
 
-// Ops that follow each other more than once stand once, with their number or without.
-std::string ops_text(const UnitTime& unit, bool with_numbers) {
-  std::vector<std::string> texts;
-  for (auto begin = unit.ops.begin(); begin != unit.ops.end();) {
-    auto end = std::find_if(begin, unit.ops.end(), [&](OpKind op) { return op != *begin; });
-    std::string number = with_numbers && end - begin > 1 ? fmt::format("*{}", end - begin) : "";
-    texts.push_back(fmt::format("{}{}", op_name(*begin), number));
-    begin = end;
-  }
-  return fmt::format("{}", fmt::join(texts, "+"));
+bool is_one_op(const UnitTime& unit) {
+  return std::ranges::all_of(unit.ops, [&](OpKind op) { return op == unit.ops[0]; });
+}
+
+// The ops without the number of tensors, so that calls on more and on fewer tensors are added.
+std::string kind_of(const UnitTime& unit) {
+  if (is_one_op(unit)) return std::string(op_name(unit.ops[0]));
+  std::vector<std::string_view> names;
+  for (OpKind op : unit.ops) names.push_back(op_name(op));
+  return fmt::format("{}", fmt::join(names, "+"));
 }
 
 struct Total {
@@ -45,7 +46,7 @@ double total_ms(const UnitProfile& profile) {
 std::vector<Total> totals_of(const UnitProfile& profile) {
   std::map<std::string, Total> by_op;
   for (const UnitTime& unit : profile.units) {
-    std::string op = ops_text(unit, /*with_numbers=*/false);
+    std::string op = kind_of(unit);
     Total& total = by_op[op];
     total.op = op;
     ++total.calls;
@@ -93,7 +94,10 @@ UnitProfile unit_profile(const std::vector<std::vector<UnitTime>>& steps) {
   return profile;
 }
 
-std::string unit_ops(const UnitTime& unit) { return ops_text(unit, /*with_numbers=*/true); }
+std::string unit_ops(const UnitTime& unit) {
+  bool is_many = unit.ops.size() > 1 && is_one_op(unit);
+  return kind_of(unit) + (is_many ? fmt::format("*{}", unit.ops.size()) : "");
+}
 
 std::string profile_json(const UnitProfile& profile, const Plan& plan, std::string_view device, int64_t rank) {
   double all = total_ms(profile);

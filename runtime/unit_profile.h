@@ -26,7 +26,8 @@ uint64_t first_profiled_step(uint64_t num_steps);
 /// Of the times of the measured steps, at least one, which are all of the same units.
 UnitProfile unit_profile(const std::vector<std::vector<UnitTime>>& steps);
 
-/// "contract+add+unary": the ops of a unit in order. What it does to many tensors stands once, "adamw*148".
+/// "contract+add+unary": the ops of a unit in order. One that many steps share ("adamw" of 148 tensors) stands once,
+/// "adamw*148".
 std::string unit_ops(const UnitTime& unit);
 
 /// {"format": "tpc-profile", "version": 1, "model", "mesh", "device", "rank", "measured_steps", "ms", "units":

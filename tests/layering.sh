@@ -36,6 +36,7 @@ find compiler passes runtime tests benchmarks -type f \
       allow("runtime/cpu", plan " compiler/lowering runtime")
       # Compilers other than nvcc see the kernels through the emulation.
       allow("runtime/cuda", plan " compiler/lowering runtime runtime/cuda/kernels tests/emulation")
+      allow("runtime/cuda/cudnn", "compiler/core compiler/ops compiler/lowering runtime runtime/cuda runtime/cuda/kernels")
       allow("runtime/cuda/kernels", plan " compiler/lowering runtime runtime/cuda")
       allow("runtime/launch", core " runtime")
       allow("runtime/threads", plan " compiler/lowering runtime")
@@ -43,8 +44,8 @@ find compiler passes runtime tests benchmarks -type f \
       # Stands in for the libraries and knows nothing of what calls them.
       allow("tests/fake_cuda", "runtime/cuda tests/emulation")
 
-      everything = plan " compiler/frontend compiler/lowering compiler/verify compiler/verify/numeric passes passes/solver passes/strategies runtime runtime/check runtime/cpu runtime/cuda runtime/launch runtime/threads tests/cuda tests/emulation tests/fake_cuda tests/kernels tests/support"
-      for (i = split("contract cuda device differential documentation errors faults fuzz golden kernels mutation programs support unit", tests, " "); i > 0; --i) {
+      everything = plan " compiler/frontend compiler/lowering compiler/verify compiler/verify/numeric passes passes/solver passes/strategies runtime runtime/check runtime/cpu runtime/cuda runtime/cuda/cudnn runtime/launch runtime/threads tests/cuda tests/emulation tests/fake_cuda tests/kernels tests/support"
+      for (i = split("contract cuda cudnn device differential documentation errors faults fuzz golden kernels mutation programs support unit", tests, " "); i > 0; --i) {
         allow("tests/" tests[i], everything)
       }
       allow("benchmarks", everything)

@@ -50,9 +50,7 @@ ColumnShape chunked_columns(int64_t batches, int64_t rows, int64_t columns) {
   return {batches, rows, columns, rows_of_chunk, ceil_div(rows, rows_of_chunk)};
 }
 
-ColumnShape whole_columns(int64_t batches, int64_t rows, int64_t columns) {
-  return {batches, rows, columns, rows, 1};
-}
+ColumnShape whole_columns(int64_t batches, int64_t rows, int64_t columns) { return {batches, rows, columns, rows, 1}; }
 
 int64_t SumStage::row_chunk() const {
   constexpr int64_t kMinChunk = 4096;

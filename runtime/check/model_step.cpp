@@ -136,7 +136,10 @@ double ModelStep::tolerance(int tensor, const Way& way) const {
   double growth = 4 * std::sqrt(static_cast<double>(way.num_terms));
   double largest = std::max(magnitude_[t], way.scale);
   double noise = way.has_rounded_parts ? noise_[t] : noise_[t] * own_part_[t];
-  double rounded = plan().tensors[t].type.dtype == DType::kBF16 ? 2 * exact_.epsilon(DType::kBF16) * largest : 0;
+  // Rounded once by itself; or as often as parts of it were on their way.
+  double roundings = plan().tensors[t].type.dtype == DType::kBF16 ? 2 : 0;
+  if (way.has_rounded_parts) roundings = 4;
+  double rounded = roundings * exact_.epsilon(DType::kBF16) * largest;
   return growth * (noise + exact_.epsilon(DType::kF32) * largest) + rounded;
 }
 

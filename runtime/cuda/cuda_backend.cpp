@@ -58,7 +58,10 @@ class EventMark final : public Mark {
 }  // namespace
 
 CudaBackend::CudaBackend(CudaOptions options)
-    : options_(std::move(options)), communication_(DeviceQueue::Priority::kHigh), matmuls_(options_.matmul, compute_) {
+    : options_(std::move(options)),
+      communication_(DeviceQueue::Priority::kHigh),
+      matmuls_(options_.matmul, compute_),
+      cudnn_(options_.use_cudnn ? make_cudnn_attentions(compute_) : nullptr) {
   count_memory_from_here();
 }
 
@@ -88,6 +91,10 @@ void* CudaBackend::host_buffer(int64_t bytes) { return host_buffers_.emplace_bac
 size_t CudaBackend::num_together(std::span<const LocalStep> steps) const { return tpc::num_together(steps); }
 
 std::unique_ptr<Kernel> CudaBackend::prepare_together(std::span<const LocalStep> steps) {
+  // What cuDNN works in only it knows.
+  if (cudnn_ && steps.size() == 1) {
+    if (std::unique_ptr<Kernel> kernel = cudnn_->prepare(steps[0])) return kernel;
+  }
   static_cast<void>(compute_.take_reserved());
   std::unique_ptr<Kernel> kernel = prepare_unchecked(steps);
   int64_t reserved = compute_.take_reserved();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/backend.h"
+#include "runtime/cuda/cudnn_attention.h"
 #include "runtime/cuda/device_memory.h"
 #include "runtime/cuda/device_queue.h"
 #include "runtime/cuda/matmul.h"
@@ -19,6 +20,8 @@ struct CudaOptions {
   MatmulOptions matmul;
   /// Segments are captured in CUDA graphs after their first run.
   bool use_graphs = true;
+  /// Attention in bf16 is cuDNN's where that is installed and takes it.
+  bool use_cudnn = true;
   /// Memory that peers write into directly, see NcclOptions.
   bool symmetric_memory = false;
 };
@@ -61,6 +64,7 @@ class CudaBackend final : public Backend {
   DeviceQueue compute_;
   DeviceQueue communication_;
   Matmuls matmuls_;
+  std::unique_ptr<CudnnAttentions> cudnn_;  // nullptr where it is not to be used
   std::vector<PinnedMemory> host_buffers_;
   std::map<size_t, StepGraph> graphs_;  // by segment
   int64_t arena_bytes_ = 0;

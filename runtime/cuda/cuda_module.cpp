@@ -39,8 +39,11 @@ class CudaModule final : public DeviceModule {
   RankDevice open(const DeviceSettings& settings) override {
     require_usable(settings.device);
     TPC_CUDA(cudaSetDevice(settings.device));
-    auto backend = std::make_unique<CudaBackend>(CudaOptions{
-        {settings.tf32, settings.tune}, settings.use_graphs, settings.symmetric_memory && settings.world_size > 1});
+    auto backend = std::make_unique<CudaBackend>(
+        CudaOptions{.matmul = {settings.tf32, settings.tune},
+                    .use_graphs = settings.use_graphs,
+                    .use_cudnn = settings.use_cudnn,
+                    .symmetric_memory = settings.symmetric_memory && settings.world_size > 1});
     if (settings.world_size == 1) {
       if (settings.check_run) backend->set_poll(settings.check_run);
       return {std::move(backend), std::make_unique<LoneCommunicator>()};

@@ -82,6 +82,7 @@ class UnmatchedCommunicator final : public Communicator {
     return std::make_unique<MissedCollective>();
   }
   void use_memory(void* data, int64_t bytes) override { communicator_->use_memory(data, bytes); }
+  void abort() override { communicator_->abort(); }
   void barrier() override { communicator_->barrier(); }
 
  private:

@@ -138,6 +138,23 @@ TEST_CASE("ranks with other versions of NCCL, plans or seeds do not meet") {
   CHECK(says(seeds, "rank 1: 69"));
 }
 
+TEST_CASE("ranks that read other data do not train together") {
+  FakeMachine machine("--tp 2");
+  Ran ran = machine.shell(
+      "mkdir $TMP/a $TMP/b; head -c 400 /dev/zero > $TMP/a/text.bin; head -c 400 /dev/zero | tr '\\0' '\\1' | "
+      "sed 's/\\x01\\x01/\\x01\\x00/g' > $TMP/b/text.bin; plan=$TMP/plan.json; "
+      "PORT=$((20000 + RANDOM % 20000)); export FAKE_CUDA_LEAKS=0 TPC_WORLD_SIZE=2 TPC_MEETING=127.0.0.1:$PORT; "
+      "(cd $TMP/b && TPC_RANK=1 TPC_LOCAL_RANK=1 tprun $plan --device cuda --data text.bin; "
+      "echo rank 1: $?) & (cd $TMP/a && TPC_RANK=0 TPC_LOCAL_RANK=0 tprun $plan --device cuda --data text.bin; echo "
+      "rank "
+      "0: $?); "
+      "wait");
+  CAPTURE(ran.output);
+  CHECK(says(ran, "rank 1 reads another batch than rank 0"));
+  CHECK(!says(ran, "rank 0: 0"));
+  CHECK(!says(ran, "rank 1: 0"));
+}
+
 TEST_CASE("a rank that is killed ends the run on all ranks within seconds, and is named") {
   FakeMachine machine("--tp 4");
   Ran ran = machine.shell(

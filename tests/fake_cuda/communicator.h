@@ -45,6 +45,7 @@ struct ncclComm {
   bool blocking = true;
   std::string meeting_name;
   std::unique_ptr<fake_cuda::MeetingPlace> place;
+  std::vector<std::shared_ptr<void>> handles;  ///< of registered memory; an abort takes them with it
 
   std::atomic<State> state{State::kJoining};
   ncclComm* parent = nullptr;  ///< it is split from, in round `split_round` of the notes, with this color and key

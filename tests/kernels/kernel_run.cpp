@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstring>
 
+#include "compiler/lowering/workspace.h"
 #include "runtime/cuda/check_cuda.h"
 
 namespace tpc::testing {
@@ -157,6 +158,7 @@ std::vector<std::vector<std::vector<double>>> run_kernel_group(const PrepareGrou
   std::vector<LocalStep> local_steps;
   for (const RankStep& step : steps) local_steps.push_back(device_steps.emplace_back(step, buffers, queue).local());
   const std::unique_ptr<Kernel> kernel = prepare(local_steps, queue);
+  CHECK_EQ(queue.take_reserved(), kernel_workspace(local_steps));
   const StepContext& context = steps.front().context;
   queue.set_context(context);
   kernel->run(context);
