@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -217,6 +218,9 @@ void require_output_paths(const RunOptions& options) {
   for (const std::string& path : {options.metrics, options.summary, options.profile}) {
     if (path.empty()) continue;
     require_output_path(path, taken);
+    if (std::ranges::find(taken, path) != taken.end()) {
+      throw UserError({path, ""}, "is named for two outputs; name another file for one of them");
+    }
     taken.push_back(path);
   }
 }

@@ -63,6 +63,17 @@ limited() {
 
 parts=()
 failures=0
+# Written after every part, so that what ends this script does not take the results along.
+write_results() {
+  {
+    printf '{"format": "tpc-device-run", "version": 1, "seconds": %d, "parts": [\n' "$SECONDS"
+    local i
+    for ((i = 0; i < ${#parts[@]}; ++i)); do
+      printf '%s%s\n' "${parts[i]}" "$( ((i + 1 < ${#parts[@]})) && echo ,)"
+    done
+    printf ']}\n'
+  } >"$json"
+}
 # part NAME SECONDS FUNCTION...: the function's output is an object of JSON, what it says to standard error is kept and
 # shown where it fails.
 part() {
@@ -90,6 +101,7 @@ part() {
   [[ $value == '{}' ]] || printf '%s\n' "$value" | head -c 2000 >&2
   parts+=("$(printf '{"part": %s, "status": %s, "seconds": %d, "note": %s, "result": %s}' "$(quoted "$name")" \
     "$(quoted "$status")" $((SECONDS - begin)) "$(quoted "$note")" "$value")")
+  write_results
 }
 
 # field FILE NAME: a number of a JSON object on one line
@@ -168,7 +180,7 @@ memory_of() {
   local arena plan used
   arena=$(field "$tmp/$1.summary" arena) plan=$(field "$tmp/$1.summary" plan) used=$(field "$tmp/$1.summary" used)
   awk -v a="${arena:-0}" -v p="${plan:-0}" -v u="${used:-0}" \
-    'BEGIN { printf "{\"arena\": %d, \"plan\": %d, \"used\": %d, \"used_by_plan\": %.4f}", a, p, u, p > 0 ? u / p : 0 }'
+    'BEGIN { printf "{\"arena\": %d, \"plan\": %d, \"used\": %d, \"used_by_plan\": %.4f}", a, p, u, (p > 0 ? u / p : 0) }'
 }
 
 # A dense bf16 H200 or H100 (SXM).
@@ -276,12 +288,5 @@ part "Llama 8B layers, bf16, speed" 90 llama_speed
 part "profile of GPT-2 124M" 60 profile_of gpt2
 part "profile of Llama 8B layers" 60 profile_of llama
 
-{
-  printf '{"format": "tpc-device-run", "version": 1, "seconds": %d, "parts": [\n' "$SECONDS"
-  for ((i = 0; i < ${#parts[@]}; ++i)); do
-    printf '%s%s\n' "${parts[i]}" "$( ((i + 1 < ${#parts[@]})) && echo ,)"
-  done
-  printf ']}\n'
-} >"$json"
 echo "results: $json, $failures part(s) not done" >&2
 ((failures == 0))
