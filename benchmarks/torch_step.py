@@ -1,10 +1,16 @@
-"""One training step of a GPT in PyTorch, timed: the peer that benchmarks/compare_torch runs beside tprun.
+"""One training step in PyTorch, timed: the peer that benchmarks/compare_torch runs beside tprun.
 
-usage: torch_step.py small|mid|gpt2 [--threads N] [--tp N] [--compile] [--seconds S]
+usage: torch_step.py small|mid|gpt2|llama [--threads N] [--tp N] [--compile] [--seconds S] [--batch N] [--seq N]
+                     [--device cpu|cuda] [--precision f32|autocast|masters]
 Prints one JSON line: {"model", "mode", "ms" (median of all steps), "best_ms", "steps"}.
 
-The models are those of models/small_gpt.json, mid_gpt.json and gpt2_124m.json. With --tp the usual hand-written split:
-column-parallel, then row-parallel with one all-reduce each way, one process a rank over gloo.
+The models are those of models/small_gpt.json, mid_gpt.json and gpt2_124m.json; llama is four layers of Llama 3 8B. With
+--tp the usual hand-written split: column-parallel, then row-parallel with one all-reduce each way, one process a rank
+over gloo.
+
+--precision autocast: parameters and optimizer f32, torch.autocast to bf16. masters: parameters and gradients bf16, and
+f32 copies of the parameters that the optimizer steps on. tpc's policy lies between: activations bf16 as here, gradients
+of parameters f32 as there.
 """
 import argparse
 import json
@@ -21,6 +27,7 @@ import torch.nn.functional as F
 SIZES = {
     "small": dict(vocab=256, hidden=128, heads=8, ffn=512, layers=2, batch=4, seq=32, positions=0, causal=False, bias=False, tied=True),
     "mid": dict(vocab=8192, hidden=512, heads=8, ffn=2048, layers=6, batch=8, seq=128, positions=0, causal=True, bias=True, tied=False),
+    "llama": dict(vocab=32000, hidden=4096, heads=32, kv_heads=8, ffn=14336, layers=4, batch=1, seq=8192, theta=500000.0, clip=1.0),
     "gpt2": dict(vocab=50257, hidden=768, heads=12, ffn=3072, layers=12, batch=4, seq=64, positions=1024, causal=True, bias=True, tied=True),
 }
 
@@ -96,31 +103,75 @@ class GPT(nn.Module):
     def forward(self, tokens, targets):
         x = self.embed(tokens)
         if self.positions is not None:
-            x = x + self.positions(torch.arange(tokens.shape[1]))
+            x = x + self.positions(torch.arange(tokens.shape[1], device=tokens.device))
         for block in self.blocks:
             x = block(x)
-        return F.cross_entropy(self.head(self.ln(x)).flatten(0, 1), targets.flatten())
+        return F.cross_entropy(self.head(self.ln(x)).flatten(0, 1).float(), targets.flatten())
+
+
+class Masters:
+    """f32 copies of bf16 parameters: AdamW steps on them, and they are rounded back."""
+
+    def __init__(self, model, make_optimizer):
+        self.parameters = list(model.parameters())
+        self.masters = [p.detach().float() for p in self.parameters]
+        self.optimizer = make_optimizer(self.masters)
+
+    def step(self):
+        for master, p in zip(self.masters, self.parameters):
+            master.grad = p.grad.float()
+        self.optimizer.step()
+        with torch.no_grad():
+            torch._foreach_copy_(self.parameters, self.masters)
+
+    def zero_grad(self):
+        for p in self.parameters:
+            p.grad = None
+
+
+def make_model(args, c):
+    if args.model != "llama":
+        return GPT(c, args.tp).to(args.device)
+    from torch_llama import Llama
+
+    return Llama(c).to_device(args.device)
 
 
 def run(rank, args, port):
     torch.set_num_threads(args.threads)
     torch.manual_seed(0)
-    c = SIZES[args.model]
+    c = dict(SIZES[args.model])
+    c["batch"] = args.batch or c["batch"]
+    c["seq"] = args.seq or c["seq"]
     if args.tp > 1:
         os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
         dist.init_process_group("gloo", rank=rank, world_size=args.tp)
-    model = GPT(c, args.tp)
+    model = make_model(args, c)
+
+    def make_optimizer(parameters):
+        return torch.optim.AdamW(parameters, lr=3e-4, fused=True)
+
+    if args.precision == "masters":
+        model = model.bfloat16()
+        optimizer = Masters(model, make_optimizer)
+    else:
+        optimizer = make_optimizer(model.parameters())
     step_model = torch.compile(model) if args.compile else model
-    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, fused=True)
-    tokens = torch.randint(0, c["vocab"], (c["batch"], c["seq"]))
-    targets = torch.randint(0, c["vocab"], (c["batch"], c["seq"]))
+    tokens = torch.randint(0, c["vocab"], (c["batch"], c["seq"]), device=args.device)
+    targets = torch.randint(0, c["vocab"], (c["batch"], c["seq"]), device=args.device)
 
     def step():
-        loss = step_model(tokens, targets)
+        with torch.autocast(args.device, torch.bfloat16, enabled=args.precision == "autocast"):
+            loss = step_model(tokens, targets)
         loss.backward()
+        if "clip" in c:
+            nn.utils.clip_grad_norm_(model.parameters(), c["clip"])
         optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-        return loss.item()
+        optimizer.zero_grad()
+        value = loss.item()
+        if args.device == "cuda":
+            torch.cuda.synchronize()
+        return value
 
     for _ in range(3):
         step()
@@ -140,7 +191,10 @@ def run(rank, args, port):
         times.append(1000 * (time.perf_counter() - begin))
     if rank == 0:
         mode = "compiled" if args.compile else "eager"
-        mode += f", {args.tp} processes (gloo)" if args.tp > 1 else f", {args.threads} thread" + ("s" if args.threads > 1 else "")
+        if args.device == "cuda":
+            mode += f", {args.precision}"
+        else:
+            mode += f", {args.tp} processes (gloo)" if args.tp > 1 else f", {args.threads} thread" + ("s" if args.threads > 1 else "")
         print(json.dumps({"model": args.model, "mode": mode, "ms": statistics.median(times), "best_ms": min(times), "steps": len(times)}))
     if args.tp > 1:
         dist.destroy_process_group()
@@ -153,7 +207,13 @@ def main():
     parser.add_argument("--tp", type=int, default=1)
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--seconds", type=float, default=8)
+    parser.add_argument("--batch", type=int)
+    parser.add_argument("--seq", type=int)
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--precision", choices=["f32", "autocast", "masters"], default="f32")
     args = parser.parse_args()
+    if args.tp > 1 and (args.device == "cuda" or args.model == "llama"):
+        parser.error("--tp is for a GPT on the cpu")
     if args.tp == 1:
         run(0, args, 0)
     else:

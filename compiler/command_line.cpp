@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "compiler/core/diagnostic.h"
+#include "compiler/core/text_parts.h"
 #include "compiler/doc_pages.h"
 #include "compiler/shard_flags.h"
 
@@ -19,6 +20,7 @@ constexpr const char* kTopHelp = R"(tpc: compiles a model into a plan for tensor
 
   tpc shard MODEL [--tp N | --mesh dp=2,tp=4] [-o PLAN]   decide how every tensor is split; show or write the plan
   tpc report PLAN [--json | --csv]                        communication, memory and arithmetic of a plan
+  tpc calls PLAN [--rank R] [--json]                      the calls of cuBLASLt, NCCL and kernels that a step is on GPUs
   tpc diff PLAN PLAN [--json]                             what two plans have unlike: bytes, memory, splits
   tpc explain PLAN NODE [--json]                          why a layer or tensor is split so, and what else there was
   tpc verify PLAN [--model MODEL] [--numeric]             prove that a plan computes its model, without running it
@@ -35,6 +37,14 @@ Examples:
   tpc report plan.json --all-collectives every collective on a line of its own
   tpc report plan.json --csv > plan.csv  one line a collective
   tpc report plan.json --json            everything, for programs
+)";
+
+constexpr const char* kCallsExamples = R"(
+Examples:
+  tpc calls plan.json --rank 1           a training step of rank 1 on a GPU, call by call; layers that repeat are told once
+  tpc calls plan.json --all              every layer
+  tpc calls plan.json --layer block0.fc1 of one layer, or of a block of layers
+  tpc calls plan.json --json             everything, for programs
 )";
 
 constexpr const char* kDiffExamples = R"(
@@ -61,9 +71,42 @@ Examples:
   tpc verify plan.json --numeric         a second proof, by other means
 )";
 
+int64_t index_of(const std::string& command, const std::string& flag, const std::string& text) {
+  std::optional<int64_t> value = parse_number<int64_t>(text);
+  if (value && *value >= 0) return *value;
+  throw UsageError(command, fmt::format("{} wants a whole number, at least 0; found \"{}\"", flag, text));
+}
+
+/// Flags whose values are numbers are read as texts, for messages in the house's form.
+class CallsFlags {
+ public:
+  void add_to(CLI::App& app) {
+    app.add_option("PLAN", command_.plan_path, "plan file, made by tpc shard -o")->required();
+    app.add_option("--rank", rank_, "whose calls (default: 0)")->type_name("R");
+    app.add_option("--step", step_, "only those for a step of the plan")->type_name("N");
+    app.add_option("--layer", command_.layer, "only those for a layer, or for a block of layers")->type_name("NAME");
+    app.add_flag("--all", command_.all, "do not collapse layers that repeat");
+    app.add_flag("--json", command_.json, "everything, for programs");
+  }
+  CallsCommand command() const {
+    CallsCommand command = command_;
+    if (!rank_.empty()) command.rank = index_of("tpc calls", "--rank", rank_);
+    if (!step_.empty()) command.step = index_of("tpc calls", "--step", step_);
+    return command;
+  }
+
+ private:
+  CallsCommand command_;
+  std::string rank_;
+  std::string step_;
+};
+
 std::string summary_of(const std::string& command) {
   if (command == "shard")
     return "Decides how every tensor of a model is split over the ranks; shows or writes the plan.";
+  if (command == "calls")
+    return "Lists the calls of cuBLASLt, NCCL and the CUDA runtime, and the kernels, of one rank's training step on a "
+           "GPU. Needs no GPU.";
   if (command == "diff")
     return "Compares two plans: options, bytes received, memory, collectives, how tensors lie. Tells what differs.";
   if (command == "explain")
@@ -130,10 +173,10 @@ Command parse_command_line(int argc, const char* const* argv) {
   if (first == "ops" && argc == 2) return TextCommand{ops_page()};
   if (first == "passes" && argc == 2) return TextCommand{passes_page()};
 
-  const std::vector<std::string> commands{"shard", "report", "diff", "explain", "verify"};
+  const std::vector<std::string> commands{"shard", "report", "calls", "diff", "explain", "verify"};
   if (std::find(commands.begin(), commands.end(), first) == commands.end()) {
     std::string nearest = nearest_word(first, commands);
-    std::string hint = nearest.empty() ? "known are shard, report, diff, explain, verify"
+    std::string hint = nearest.empty() ? "known are shard, report, calls, diff, explain, verify"
                                        : fmt::format("did you mean \"{}\"?", nearest);
     throw UsageError("tpc", fmt::format("unknown {} \"{}\"; {}", first[0] == '-' ? "flag" : "command", first, hint));
   }
@@ -142,6 +185,7 @@ Command parse_command_line(int argc, const char* const* argv) {
   app.allow_extras();
   ShardFlags shard;
   ReportCommand report;
+  CallsFlags calls;
   DiffCommand diff;
   ExplainCommand explain;
   VerifyCommand verify;
@@ -149,6 +193,9 @@ Command parse_command_line(int argc, const char* const* argv) {
   bool csv = false;
   if (first == "shard") {
     shard.add_to(app);
+  } else if (first == "calls") {
+    calls.add_to(app);
+    app.footer(kCallsExamples);
   } else if (first == "diff") {
     app.add_option("A", diff.before_path, "plan file, made by tpc shard -o")->type_name("PLAN")->required();
     app.add_option("B", diff.after_path, "the plan to compare it with")->type_name("PLAN")->required();
@@ -189,6 +236,7 @@ Command parse_command_line(int argc, const char* const* argv) {
   if (!extras.empty()) refuse_extra(app, command, extras);
   refuse_empty(app, command);
   if (first == "shard") return shard.command();
+  if (first == "calls") return calls.command();
   if (first == "diff") return diff;
   if (first == "explain") return explain;
   if (first == "verify") return verify;

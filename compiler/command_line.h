@@ -55,6 +55,15 @@ struct ReportCommand {
   bool all_collectives = false;
 };
 
+struct CallsCommand {
+  std::string plan_path;
+  int64_t rank = 0;
+  std::optional<int64_t> step;  ///< of the plan; none: all
+  std::string layer;            ///< or a block of layers; "": all
+  bool all = false;             ///< blocks that repeat are told each
+  bool json = false;
+};
+
 struct DiffCommand {
   std::string before_path;
   std::string after_path;
@@ -78,7 +87,8 @@ struct TextCommand {
   std::string text;
 };
 
-using Command = std::variant<ShardCommand, ReportCommand, DiffCommand, ExplainCommand, VerifyCommand, TextCommand>;
+using Command =
+    std::variant<ShardCommand, ReportCommand, CallsCommand, DiffCommand, ExplainCommand, VerifyCommand, TextCommand>;
 
 /// Throws UsageError: an unknown flag names the nearest, a value out of range the values allowed.
 Command parse_command_line(int argc, const char* const* argv);

@@ -9,6 +9,7 @@
 #include "compiler/frontend/cluster.h"
 #include "compiler/frontend/model.h"
 #include "compiler/ir/printer.h"
+#include "compiler/lowering/device_memory_need.h"
 #include "compiler/plan/model_words.h"
 #include "compiler/plan/plan_json.h"
 #include "compiler/plan/plan_view.h"
@@ -86,7 +87,9 @@ std::string run_shard(const ShardCommand& command, const Tell& warn, const Tell&
 }
 
 std::string run_report(const ReportCommand& command) {
-  Report report = make_report(read_plan(read_file(command.plan_path, "a plan file"), command.plan_path));
+  Plan plan = read_plan(read_file(command.plan_path, "a plan file"), command.plan_path);
+  Report report = make_report(plan);
+  report.device_memory = device_memory_need(plan, report.ranks);
   switch (command.form) {
     case ReportCommand::Form::kText:
       return report_text(report, command.all_collectives);

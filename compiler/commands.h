@@ -14,6 +14,8 @@ using Tell = std::function<void(const std::string& text)>;
 /// Throws UserError, DeviceError (a file cannot be written), InternalError.
 std::string run_shard(const ShardCommand& command, const Tell& warn, const Tell& progress);
 std::string run_report(const ReportCommand& command);
+/// UsageError where the plan has no such rank or step.
+std::string run_calls(const CallsCommand& command);
 std::string run_diff(const DiffCommand& command);
 std::string run_explain(const ExplainCommand& command, const Tell& progress);
 /// UserError with the step where the plan departs from its model.

@@ -67,6 +67,7 @@ std::string run(const Command& command) {
   };
   if (const ShardCommand* shard = std::get_if<ShardCommand>(&command)) return run_shard(*shard, warn, progress);
   if (const ReportCommand* report = std::get_if<ReportCommand>(&command)) return run_report(*report);
+  if (const CallsCommand* calls = std::get_if<CallsCommand>(&command)) return run_calls(*calls);
   if (const DiffCommand* diff = std::get_if<DiffCommand>(&command)) return run_diff(*diff);
   if (const ExplainCommand* explain = std::get_if<ExplainCommand>(&command)) return run_explain(*explain, progress);
   if (const VerifyCommand* verify = std::get_if<VerifyCommand>(&command)) return run_verify(*verify);

@@ -64,14 +64,17 @@ class PrecisionWriter {
 
   /// Whether operands and results with role kAlike are f32, and what the results are then.
   Form alike_form(const Node& node, const std::vector<size_t>& alike) const {
-    bool all_full = true, all_sums = true, any_data = false;
+    bool all_full = true, any_full = false, all_sums = true, any_data = false;
     for (size_t i : alike) {
       if (!is_float(node.operands[i])) return Form::kFull;
       all_full = all_full && form(node.operands[i]) == Form::kFull;
+      any_full = any_full || form(node.operands[i]) == Form::kFull;
       all_sums = all_sums && form(node.operands[i]) == Form::kSum;
       any_data = any_data || is_data(node.operands[i]);
     }
     if (all_full) return Form::kFull;
+    // A statistic that scales data is not rounded for it: 1 / count would be off alike in every gradient.
+    if (any_full) return Form::kSum;
     bool accumulates = op_def(node.op).accumulates;
     bool is_wanted = wanted_full_[node.results[0].position()] && (accumulates || !any_data);
     // What ranks have parts of is added up before it is rounded: one collective for all.

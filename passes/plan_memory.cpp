@@ -12,6 +12,13 @@ namespace {
 
 int64_t aligned(int64_t bytes) { return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment; }
 
+/// Whether a rank holds the same part of both: parts of a sum are as large as the sum.
+bool lie_alike(const TensorSharding& a, const TensorSharding& b) {
+  return std::ranges::equal(a.placements, b.placements, [](const Placement& of_a, const Placement& of_b) {
+    return of_a.is_shard() || of_b.is_shard() ? of_a == of_b : true;
+  });
+}
+
 /// Free ranges of the arena's transient part, which grows as needed.
 class FreeList {
  public:
@@ -164,7 +171,8 @@ class MemoryPlanner {
     const std::vector<int>& inplace = op_def(step.op).inplace;
     if (r >= inplace.size() || inplace[r] < 0 || inplace[r] >= static_cast<int>(step.operands.size())) return -1;
     int operand = step.operands[static_cast<size_t>(inplace[r])];
-    if (tensor(operand).bytes != tensor(result).bytes || tensor(operand).sharding != tensor(result).sharding) return -1;
+    bool is_same_part = lie_alike(tensor(operand).sharding, tensor(result).sharding);
+    if (tensor(operand).bytes != tensor(result).bytes || !is_same_part) return -1;
     int buffer = buffer_of(operand);
     for (size_t i = 0; i < step.operands.size(); ++i) {
       if (static_cast<int>(i) != inplace[r] && buffer_of(step.operands[i]) == buffer) return -1;

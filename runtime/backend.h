@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,12 @@ class DeviceMemory {
   virtual std::byte* data() const = 0;
 };
 
+/// Memory of a device, in bytes.
+struct MemoryUse {
+  int64_t held = 0;  ///< by a rank's backend: arena, working memory, tables of its kernels
+  int64_t used = 0;  ///< that the device says is taken, by whomever, since the rank and its communicator were opened
+};
+
 /// A point in one queue of a device that the other queue waits for.
 class Mark {
  public:
@@ -45,7 +52,7 @@ class Segment {
   virtual ~Segment() = default;
   /// 0, 1, ...: the same segment in every training step.
   virtual size_t id() const = 0;
-  /// Issues every step of the segment.
+  /// Issues every step of the segment. The device does them after all of the segment before.
   virtual void issue() = 0;
 };
 
@@ -84,6 +91,9 @@ class Backend {
   virtual void run(Segment& segment, bool is_observed) = 0;
   /// Returns when all that was issued is done. Throws DeviceError when it failed.
   virtual void wait() = 0;
+
+  /// nullopt where the memory is the machine's. Called in the thread of the rank.
+  virtual std::optional<MemoryUse> memory_use() const { return std::nullopt; }
 };
 
 }  // namespace tpc

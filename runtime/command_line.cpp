@@ -23,6 +23,9 @@ Trains the model of a plan, which `tpc shard MODEL -o PLAN` writes.
   --seed N           of weights, dropout and data (default 0): the same run for any mesh
   --threads N        threads of each rank's kernels (default: cores / ranks, at least 1)
   --metrics FILE     writes one JSON object a step
+  --summary FILE     writes one JSON object of the whole run: losses, time, bytes, device memory
+  --profile FILE     measures every kernel and collective of the last steps, each alone; writes them
+                     as JSON and prints the totals
   --log-every N      prints every N-th step (default 10), and the first and last
   --device cpu       where kernels run: cpu (ranks are threads of this process), or cuda (one
                      process and one GPU a rank, by NCCL)
@@ -31,6 +34,8 @@ Trains the model of a plan, which `tpc shard MODEL -o PLAN` writes.
   --fp64             with --check: both in double, so that what differs is no rounding (slow)
   --no-verify        runs a plan that is not proved to compute its model
   --quiet            prints errors only
+  --version, --help
+
 with --device cuda:
   --ranks N          starts the N ranks on this machine (default: all of the plan, unless torchrun,
                      mpirun or srun has started this process)
@@ -41,14 +46,13 @@ with --device cuda:
   --tf32             f32 products round their operands to TF32
   --nccl-windows     memory that peers write into directly (symmetric windows)
 
-  --version, --help
-
 examples:
   tpc shard models/small_gpt.json --tp 2 -o plan.json && tprun plan.json
   tprun plan.json --steps 200 --seed 7 --metrics run.jsonl
   tpc shard models/tiny_gpt.json --tp 2 -o tiny.json
   tprun tiny.json --data models/data/tinyshakespeare.txt --steps 200
   tprun plan.json --check 3
+  tprun plan.json --steps 10 --profile profile.json
   tprun plan.json --device cuda
   torchrun --nproc-per-node 8 --no-python tprun plan.json --device cuda
 
@@ -113,6 +117,8 @@ RunOptions parse_command_line(int argc, char** argv) {
   app.add_option("--seed", options.seed)->check(number_in<uint64_t>(0, UINT64_MAX));
   app.add_option("--threads", options.threads)->check(number_in<int>(1, 1024));
   app.add_option("--metrics", options.metrics);
+  app.add_option("--summary", options.summary);
+  app.add_option("--profile", options.profile);
   app.add_option("--log-every", options.log_every)->check(number_in<int64_t>(1, 1'000'000'000'000));
   app.add_option("--device", options.device);
   app.add_option("--comm", options.comm);
@@ -154,7 +160,7 @@ RunOptions parse_command_line(int argc, char** argv) {
     if (options.device == "cuda" || app.count(flag) == 0) continue;
     throw UsageError{fmt::format("{} is for --device cuda", flag)};
   }
-  for (const char* flag : {"--steps", "--metrics", "--log-every"}) {
+  for (const char* flag : {"--steps", "--metrics", "--summary", "--profile", "--log-every"}) {
     if (options.check == 0 || app.count(flag) == 0) continue;
     throw UsageError{fmt::format("{} is for training; --check K says how many steps are compared", flag)};
   }

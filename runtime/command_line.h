@@ -13,6 +13,8 @@ struct RunOptions {
   uint64_t seed = 0;
   int threads = 0;
   std::string metrics;
+  std::string summary;
+  std::string profile;
   int64_t log_every = 10;
   std::string device = "cpu";
   int64_t ranks = 0;  // 0: not said

@@ -37,6 +37,9 @@ class Communicator {
   virtual std::unique_ptr<Collective> prepare(const CollectiveStep& step) = 0;
   /// Before the first prepare(): the memory that inputs and outputs lie in.
   virtual void use_memory(void* /*data*/, int64_t /*bytes*/) {}
+  /// After a failure: ends what has been issued and would wait for ranks that do not come. Nothing may be issued
+  /// afterwards, and nothing on the device be released before.
+  virtual void abort() {}
   /// Waits for all ranks of the world.
   virtual void barrier() = 0;
 };

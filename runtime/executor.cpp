@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <iterator>
@@ -13,6 +14,7 @@
 #include "compiler/core/diagnostic.h"
 #include "compiler/lowering/rank_steps.h"
 #include "compiler/lowering/region_copy.h"
+#include "compiler/lowering/workspace.h"
 
 namespace tpc {
 namespace {
@@ -24,6 +26,23 @@ bool is_finite(const HostTensor& tensor) {
     return std::ranges::all_of(values, [](auto x) { return std::isfinite(static_cast<float>(x)); });
   };
   return tensor.type.dtype == DType::kBF16 ? all_finite(tensor.bf16) : all_finite(tensor.f32);
+}
+
+// Throws what is handled now again, with the place in front.
+[[noreturn]] void rethrow_at(const std::string& place) {
+  try {
+    throw;
+  } catch (const RunEnded&) {
+    throw;
+  } catch (const UserError&) {
+    throw;
+  } catch (const DeviceError& error) {
+    throw DeviceError(fmt::format("{}: {}", place, error.what()));
+  } catch (const std::bad_alloc&) {
+    throw DeviceError(fmt::format("{}: out of memory", place));
+  } catch (const std::exception& error) {
+    throw InternalError(fmt::format("{}: {}", place, error.what()));
+  }
 }
 
 }  // namespace
@@ -50,10 +69,19 @@ RankExecutor::RankExecutor(const Plan& plan, RankPlan program, Backend& backend,
   communicator.use_memory(arena_->data(), plan.arena_bytes);
   NumTogether num_together = [&](std::span<const LocalStep> steps) { return backend.num_together(steps); };
   RankUnits lowered = lower_rank(plan, program_, arena_->data(), is_observed_ ? NumTogether() : num_together);
-  for (RankUnit& unit : lowered.units) steps_.push_back(prepare(unit, communicator));
+  for (RankUnit& unit : lowered.units) {
+    try {
+      steps_.push_back(prepare(unit, communicator));
+    } catch (...) {
+      rethrow_at(fmt::format("rank {}, preparing {}", rank(), describe_step(plan, unit.first)));
+    }
+  }
+  planned_memory_ = plan.arena_bytes + device_workspace(lowered).total();
   for (size_t i = 0; i < lowered.units.size(); ++i) {
     for (size_t awaited : lowered.units[i].waits_for) {
-      if (steps_[awaited].mark) steps_[i].awaited.push_back(steps_[awaited].mark.get());
+      // What a segment issues comes after the segment before it.
+      bool is_before = awaited < lowered.first_change && i >= lowered.first_change;
+      if (steps_[awaited].mark && !is_before) steps_[i].awaited.push_back(steps_[awaited].mark.get());
     }
   }
   first_change_ = lowered.first_change;
@@ -66,9 +94,12 @@ RankExecutor::Step RankExecutor::prepare(const RankUnit& unit, Communicator& com
   Step step;
   step.first = unit.first;
   step.end = unit.end;
+  step.queue = unit.queue;
+  for (const LocalStep& part : unit.kernel) step.ops.push_back(part.op);
   if (!unit.kernel.empty()) step.kernel = backend_.prepare_together(unit.kernel);
   if (unit.collective) {
     const PlanStep& collective = plan_.steps[static_cast<size_t>(unit.first)];
+    step.ops = {unit.collective->op};
     step.collective = communicator.prepare(*unit.collective);
     step.counted = &counted_[{collective.op, collective.phase}];
     predicted_[{collective.op, collective.phase}] +=
@@ -169,6 +200,22 @@ void RankExecutor::issue(Step& step, const StepContext& context) {
   if (step.mark) step.mark->set();
 }
 
+void RankExecutor::issue_timed(Step& step, const StepContext& context) {
+  backend_.wait();
+  auto start = std::chrono::steady_clock::now();
+  issue(step, context);
+  backend_.wait();
+  step.ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+std::vector<UnitTime> RankExecutor::unit_times() const {
+  std::vector<UnitTime> times;
+  for (const Step& step : steps_) {
+    if (step.kernel || step.collective) times.push_back({step.first, step.end, step.ops, step.queue, step.ms});
+  }
+  return times;
+}
+
 // A run of steps_.
 class RankExecutor::StepRange final : public Segment {
  public:
@@ -181,7 +228,11 @@ class RankExecutor::StepRange final : public Segment {
   void issue() override {
     for (Step& step : steps_) {
       executor_.position_.store(step.first, std::memory_order_relaxed);
-      executor_.issue(step, context_);
+      if (executor_.times_units_) {
+        executor_.issue_timed(step, context_);
+      } else {
+        executor_.issue(step, context_);
+      }
       if (!executor_.observer_) continue;
       executor_.backend_.wait();
       executor_.observer_(executor_.rank(), step.first);
@@ -197,7 +248,7 @@ class RankExecutor::StepRange final : public Segment {
 
 // Returns the plan step of the first named output that is not finite.
 std::optional<int> RankExecutor::run_segment(StepRange segment) {
-  backend_.run(segment, static_cast<bool>(observer_));
+  backend_.run(segment, /*is_observed=*/observer_ || times_units_);
   bool makes_output = false;
   for (const Step& step : segment.steps()) {
     if (step.counted != nullptr) *step.counted += step.received;
@@ -264,21 +315,7 @@ std::optional<NonFinite> RankExecutor::find_non_finite(const StepContext& contex
 }
 
 void RankExecutor::rethrow_with_place(const StepContext& context) const {
-  std::string place =
-      fmt::format("rank {}, training step {}, {}", rank(), context.step, describe_step(plan_, position()));
-  try {
-    throw;
-  } catch (const RunEnded&) {
-    throw;
-  } catch (const UserError&) {
-    throw;
-  } catch (const DeviceError& error) {
-    throw DeviceError(fmt::format("{}: {}", place, error.what()));
-  } catch (const std::bad_alloc&) {
-    throw DeviceError(fmt::format("{}: out of memory", place));
-  } catch (const std::exception& error) {
-    throw InternalError(fmt::format("{}: {}", place, error.what()));
-  }
+  rethrow_at(fmt::format("rank {}, training step {}, {}", rank(), context.step, describe_step(plan_, position())));
 }
 
 }  // namespace tpc

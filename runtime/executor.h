@@ -32,6 +32,16 @@ struct NonFinite {
 /// Called in the thread of `rank` when plan step `step` is done there and nothing has read its results yet.
 using StepObserver = std::function<void(int64_t rank, int step)>;
 
+/// How long plan steps [first, end), which run as one kernel or collective, took in one training step.
+struct UnitTime {
+  int first = 0;
+  int end = 0;
+  /// What was done, in order; an update that was made in place is nothing to do.
+  std::vector<OpKind> ops;
+  DeviceQueueKind queue = DeviceQueueKind::kCompute;
+  double ms = 0;
+};
+
 struct ExecutorOptions {
   /// Every step is a kernel of its own, the results of each can be kept, and the memory lies open to the host between
   /// steps: for observe().
@@ -48,6 +58,8 @@ class RankExecutor {
                ExecutorOptions options = {});
 
   int64_t rank() const { return program_.rank; }
+  /// Bytes that the plan says a GPU needs for this rank: the arena, and the working memory of its kernels.
+  int64_t planned_memory() const { return planned_memory_; }
 
   /// This rank's part of plan.tensors[tensor], wherever in the arena it lies during a step: an address of the device.
   LocalTensor local(int tensor) const;
@@ -68,6 +80,12 @@ class RankExecutor {
   /// Calls `observer` after every plan step of run_step, from now on; it may look at local() and change what the step
   /// made. For executors that are made to be observed.
   void observe(StepObserver observer);
+
+  /// From now on run_step measures every unit: it waits for the device before and after each, so nothing runs beside
+  /// it. A collective's time has in it how long its peers were waited for.
+  void time_units() { times_units_ = true; }
+  /// Of the latest measured run_step, in the order of the plan; leaves and outputs do nothing and are left out.
+  std::vector<UnitTime> unit_times() const;
 
   /// Runs one training step. Stops before anything that persists changes when a named output is not finite, and returns
   /// that output's step. Failures carry rank, step and node; RunEnded passes through.
@@ -95,8 +113,11 @@ class RankExecutor {
   struct Step {
     int first = 0;
     int end = 0;
+    std::vector<OpKind> ops;
     std::unique_ptr<Kernel> kernel;
     std::unique_ptr<Collective> collective;
+    DeviceQueueKind queue = DeviceQueueKind::kCompute;
+    double ms = 0;         // that the latest measured run took
     int64_t received = 0;  // by the collective's last run
     int64_t* counted = nullptr;
     std::vector<Mark*> awaited;
@@ -108,6 +129,7 @@ class RankExecutor {
   Step prepare(const RankUnit& unit, Communicator& communicator);
   Step& step_of(int plan_step);
   void issue(Step& step, const StepContext& context);
+  void issue_timed(Step& step, const StepContext& context);
   std::optional<int> run_segment(StepRange segment);
   std::optional<NonFinite> look_at(int step, const std::vector<int>& tensors) const;
   HostTensor read(int tensor) const;
@@ -119,6 +141,8 @@ class RankExecutor {
   Backend& backend_;
   std::unique_ptr<DeviceMemory> arena_;
   bool is_observed_;
+  bool times_units_ = false;
+  int64_t planned_memory_ = 0;
   size_t first_change_ = 0;  // in steps_: the first that changes what persists
   Traffic counted_;
   Traffic predicted_;

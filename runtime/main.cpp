@@ -10,12 +10,15 @@
 #include <map>
 #include <new>
 #include <optional>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include "compiler/core/check.h"
 #include "compiler/core/diagnostic.h"
 #include "compiler/core/diagnostic_renderer.h"
 #include "compiler/core/output_file.h"
+#include "compiler/core/philox.h"
 #include "compiler/frontend/model.h"
 #include "compiler/plan/plan_json.h"
 #include "passes/one_rank_plan.h"
@@ -31,6 +34,7 @@
 #include "runtime/run_peers.h"
 #include "runtime/run_report.h"
 #include "runtime/trainer.h"
+#include "runtime/unit_profile.h"
 
 namespace tpc {
 namespace {
@@ -148,6 +152,23 @@ std::unique_ptr<DataSource> open_data(const Plan& plan, const RunOptions& option
   return options.data == "fixed" ? fixed_data(plan, options.seed) : file_data(plan, options.data, options.seed);
 }
 
+// Every process makes its batches itself; they must be the same.
+void require_one_batch(const Batch& batch, RunPeers& peers, const std::string& data) {
+  uint64_t hash = 0;
+  for (const auto& [name, tensor] : batch) {
+    std::string_view bytes(static_cast<const char*>(tensor.data()),
+                           tensor.size() * static_cast<size_t>(byte_size(tensor.type.dtype)));
+    PhiloxKey key = philox_key(hash, bytes);
+    hash = (uint64_t{key[1]} << 32) | key[0];
+  }
+  std::vector<std::string> hashes = peers.gather("the first batch", fmt::format("{:016x}", hash));
+  for (size_t rank = 1; rank < hashes.size(); ++rank) {
+    if (hashes[rank] == hashes[0]) continue;
+    throw UserError({data, ""},
+                    fmt::format("rank {} reads another batch than rank 0; give all ranks the same data", rank));
+  }
+}
+
 TrainerOptions trainer_options(const RunOptions& options) {
   return {options.seed, options.threads, std::chrono::milliseconds(static_cast<int64_t>(options.timeout * 1e3))};
 }
@@ -174,11 +195,37 @@ void check(const RunOptions& options, const Plan& plan, RunPeers& peers) {
   if (!options.quiet) write_standard_output(summary);
 }
 
+// The fullest of all ranks.
+std::optional<DeviceMemoryReport> device_memory(const Trainer& trainer, RunPeers& peers) {
+  std::optional<RankMemory> own = trainer.memory_use();
+  std::vector<std::string> texts =
+      peers.gather("device memory", own ? fmt::format("{} {} {}", own->planned, own->use.held, own->use.used) : "");
+  std::optional<DeviceMemoryReport> fullest;
+  for (size_t rank = 0; rank < texts.size(); ++rank) {
+    DeviceMemoryReport report{static_cast<int64_t>(rank), trainer.plan().arena_bytes, {}};
+    std::istringstream numbers(texts[rank]);
+    MemoryUse& use = report.memory.use;
+    if (!(numbers >> report.memory.planned >> use.held >> use.used)) continue;
+    if (!fullest || use.used > fullest->memory.use.used) fullest = report;
+  }
+  return fullest;
+}
+
+// Refuses what a run could not write at its end.
+void require_output_paths(const RunOptions& options) {
+  std::vector<std::string> taken = {options.plan, options.data};
+  for (const std::string& path : {options.metrics, options.summary, options.profile}) {
+    if (path.empty()) continue;
+    require_output_path(path, taken);
+    taken.push_back(path);
+  }
+}
+
 void train(const RunOptions& options, Plan plan, RunPeers& peers) {
   std::unique_ptr<DataSource> data = open_data(plan, options);
   // Of several processes the first tells.
   bool is_first = peers.is_first();
-  if (!options.metrics.empty()) require_output_path(options.metrics, {options.plan, options.data});
+  require_output_paths(options);
   MetricsFile metrics(is_first ? options.metrics : "");
   auto tokens = static_cast<double>(tokens_per_batch(plan));
   TrainerOptions trainer_settings = trainer_options(options);
@@ -187,22 +234,42 @@ void train(const RunOptions& options, Plan plan, RunPeers& peers) {
   Trainer::MakeDevice devices = rank_devices(options, plan, peers);
   Trainer trainer(std::move(plan), std::move(devices), std::move(trainer_settings));
 
+  auto num_steps = static_cast<uint64_t>(options.steps);
+  uint64_t first_profiled = options.profile.empty() ? num_steps : first_profiled_step(num_steps);
+  if (peers.rank()) require_one_batch(data->batch(0), peers, options.data);
+
   StepPrinter printer(options, is_first);
   std::vector<StepRecord> records;
-  for (uint64_t step = 0; step < static_cast<uint64_t>(options.steps); ++step) {
+  std::vector<std::vector<UnitTime>> unit_times;
+  for (uint64_t step = 0; step < num_steps; ++step) {
+    bool is_profiled = step >= first_profiled;
+    if (step == first_profiled) trainer.time_units();
     auto start = std::chrono::steady_clock::now();
     StepResult result = trainer.train_step(data->batch(step));
     std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - start;
-    records.push_back({step, result, taken.count(), tokens / taken.count() * 1e3});
+    records.push_back({step, result, taken.count(), tokens / taken.count() * 1e3, is_profiled});
+    if (is_profiled) unit_times.push_back(trainer.unit_times());
     metrics.write(records.back());
     printer.print(records.back());
   }
   trainer.wait();
   Traffic counted = peers.sum(trainer.counted()), predicted = peers.sum(trainer.predicted());
+  std::optional<DeviceMemoryReport> memory = device_memory(trainer, peers);
   bool is_told = is_first && !options.quiet;
-  if (is_told) write_standard_output(run_summary(records) + traffic_table(counted, predicted));
+  if (is_told) {
+    write_standard_output(run_summary(records) + (memory ? memory_line(*memory) : "") +
+                          traffic_table(counted, predicted));
+  }
   trainer.check_traffic();
   if (is_told) write_standard_output("bytes counted = bytes predicted\n");
+  if (is_first && !options.summary.empty()) {
+    write_output_file(options.summary, summary_json(records, counted, predicted, memory));
+  }
+  if (is_first && !options.profile.empty()) {
+    UnitProfile profile = unit_profile(unit_times);
+    write_output_file(options.profile, profile_json(profile, trainer.plan(), options.device, /*rank=*/0));
+    if (is_told) write_standard_output(profile_heading(profile) + profile_table(profile));
+  }
   peers.finish();
 }
 

@@ -11,6 +11,7 @@
 #include "runtime/device_module.h"
 #include "runtime/launch/launch_environment.h"
 #include "runtime/launch/process_starter.h"
+#include "runtime/shared_gpu.h"
 #include "runtime/threads/thread_communicator.h"
 
 namespace tpc {
@@ -83,6 +84,10 @@ std::unique_ptr<RunPeers> find_peers(const RunOptions& options, const Plan& plan
   if (launch->world_size != world) {
     throw UserError({options.plan, ""}, fmt::format("the plan is for {} rank{}; {} has started {}", world,
                                                     world == 1 ? "" : "s", launch->source, launch->world_size));
+  }
+  bool may_share = launch->local_size == 0 || launch->local_size > cuda_module().num_devices();
+  if (options.allow_shared_gpu && may_share) {
+    set_shared_gpu_environment(launch->rank, launch->local_size == launch->world_size);
   }
   StoreIdentity identity{identity_text(options, plan_text), build, cuda_module().communicator_version()};
   return std::make_unique<RunPeers>(*launch, identity, patience(options));

@@ -122,6 +122,8 @@ void RankThreads::wait_for_ranks(const std::function<std::string(int64_t)>& wher
   }
   try {
     world_.rethrow_failure();
+  } catch (const RunEnded&) {
+    throw;
   } catch (const DeviceError& error) {
     throw DeviceError(error.what() + lost);
   }

@@ -1,6 +1,7 @@
 #include "runtime/run_report.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 
@@ -28,12 +29,37 @@ std::string with_commas(int64_t number) {
   return digits;
 }
 
+// Median time of a step, and tokens per second at it.
+std::pair<double, double> median_speed(const std::vector<StepRecord>& records) {
+  TPC_CHECK(!records.empty(), "a run without steps");
+  bool has_ordinary = !std::ranges::all_of(records, &StepRecord::is_profiled);
+  std::vector<double> ms, speed;
+  for (const StepRecord& record : records) {
+    if (has_ordinary && record.is_profiled) continue;
+    ms.push_back(record.ms);
+    speed.push_back(record.tokens_per_s);
+  }
+  return {median(std::move(ms)), median(std::move(speed))};
+}
+
+int64_t total_of(const Traffic& traffic) {
+  int64_t total = 0;
+  for (const auto& [key, bytes] : traffic) total += bytes;
+  return total;
+}
+
+std::string memory_text(int64_t bytes) {
+  double mib = static_cast<double>(bytes) / (1024.0 * 1024.0);
+  return mib < 1024 ? fmt::format("{:.1f} MiB", mib) : fmt::format("{:.2f} GiB", mib / 1024);
+}
+
 }  // namespace
 
 std::string metrics_line(const StepRecord& record) {
   std::string norm = record.result.grad_norm ? fmt::format(",\"grad_norm\":{}", *record.result.grad_norm) : "";
-  return fmt::format("{{\"step\":{},\"loss\":{}{},\"ms\":{:.4f},\"tokens_per_s\":{:.1f}}}\n", record.step,
-                     record.result.loss, norm, record.ms, record.tokens_per_s);
+  return fmt::format("{{\"step\":{},\"loss\":{}{},\"ms\":{:.4f},\"tokens_per_s\":{:.1f}{}}}\n", record.step,
+                     record.result.loss, norm, record.ms, record.tokens_per_s,
+                     record.is_profiled ? ",\"profiled\":true" : "");
 }
 
 std::string step_line(const StepRecord& record, uint64_t num_steps) {
@@ -44,15 +70,10 @@ std::string step_line(const StepRecord& record, uint64_t num_steps) {
 }
 
 std::string run_summary(const std::vector<StepRecord>& records) {
-  TPC_CHECK(!records.empty(), "a run without steps");
-  std::vector<double> ms, speed;
-  for (const StepRecord& record : records) {
-    ms.push_back(record.ms);
-    speed.push_back(record.tokens_per_s);
-  }
+  auto [ms, speed] = median_speed(records);
   return fmt::format("{} step{}: loss {:.6f} -> {:.6f}, median {:.2f} ms a step, {} tokens/s\n", records.size(),
-                     records.size() == 1 ? "" : "s", records.front().result.loss, records.back().result.loss,
-                     median(std::move(ms)), short_count(median(std::move(speed))));
+                     records.size() == 1 ? "" : "s", records.front().result.loss, records.back().result.loss, ms,
+                     short_count(speed));
 }
 
 std::string traffic_table(const Traffic& counted, const Traffic& predicted) {
@@ -69,6 +90,33 @@ std::string traffic_table(const Traffic& counted, const Traffic& predicted) {
   text +=
       fmt::format("{:<15}{:<10}{:>20}{:>20}\n", "all", "", with_commas(total_counted), with_commas(total_predicted));
   return text;
+}
+
+std::string summary_json(const std::vector<StepRecord>& records, const Traffic& counted, const Traffic& predicted,
+                         const std::optional<DeviceMemoryReport>& memory) {
+  auto [ms, speed] = median_speed(records);
+  nlohmann::ordered_json json = {{"steps", records.size()},
+                                 {"first_loss", records.front().result.loss},
+                                 {"last_loss", records.back().result.loss},
+                                 {"median_ms", ms},
+                                 {"tokens_per_s", speed},
+                                 {"received_bytes", total_of(counted)},
+                                 {"predicted_bytes", total_of(predicted)}};
+  if (memory) {
+    json["device_memory"] = {{"rank", memory->rank},
+                             {"arena", memory->arena},
+                             {"plan", memory->memory.planned},
+                             {"held", memory->memory.use.held},
+                             {"used", memory->memory.use.used}};
+  }
+  return json.dump() + "\n";
+}
+
+std::string memory_line(const DeviceMemoryReport& memory) {
+  const auto& [planned, use] = memory.memory;
+  double share = static_cast<double>(use.used) / static_cast<double>(std::max<int64_t>(planned, 1));
+  return fmt::format("device memory: plan {} (arena {}), used {} ({:.3f})\n", memory_text(planned),
+                     memory_text(memory.arena), memory_text(use.used), share);
 }
 
 }  // namespace tpc

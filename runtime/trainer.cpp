@@ -112,7 +112,13 @@ Trainer::Trainer(Plan plan, MakeDevice make_device, TrainerOptions options) {
   auto prepare = [&state, make_device = std::move(make_device)](int64_t thread) {
     auto t = static_cast<size_t>(thread);
     int64_t rank = state.ranks[t];
-    state.devices[t] = make_device(rank, state.world);
+    try {
+      state.devices[t] = make_device(rank, state.world);
+    } catch (const RunEnded&) {
+      throw;
+    } catch (const DeviceError& error) {
+      throw DeviceError(fmt::format("rank {}: {}", rank, error.what()));
+    }
     state.executors[t] =
         std::make_unique<RankExecutor>(state.plan, rank_plan(state.plan, rank), *state.devices[t].backend,
                                        *state.devices[t].communicator, ExecutorOptions{state.options.is_observed});
@@ -122,6 +128,7 @@ Trainer::Trainer(Plan plan, MakeDevice make_device, TrainerOptions options) {
       state.executors[t]->fill(static_cast<int>(i),
                                [&](const LocalTensor& host) { fill_initial(tensor, state.options.seed, host); });
     }
+    state.devices[t].backend->wait();
   };
   try {
     state.threads->run(prepare);
@@ -141,6 +148,12 @@ void Trainer::release() {
   if (has_abandoned) {
     static_cast<void>(state_.release());
   } else {
+    // What was issued may wait for ranks that do not come, and memory is not released before it has ended.
+    if (state_->world.has_failed()) {
+      for (RankDevice& device : state_->devices) {
+        if (device.communicator) device.communicator->abort();
+      }
+    }
     state_.reset();
   }
 }
@@ -249,6 +262,27 @@ LocalTensor Trainer::local(int64_t rank, int tensor) const { return executor_of(
 
 void Trainer::observe(const StepObserver& observer) {
   for (auto& executor : state_->executors) executor->observe(observer);
+}
+
+void Trainer::time_units() {
+  for (auto& executor : state_->executors) executor->time_units();
+}
+
+std::vector<UnitTime> Trainer::unit_times() const { return state_->executors[0]->unit_times(); }
+
+std::optional<RankMemory> Trainer::memory_use() const {
+  // Not on this stack, see State.
+  auto uses = std::make_shared<std::vector<std::optional<MemoryUse>>>(state_->devices.size());
+  state_->threads->run([&state = *state_, uses](int64_t thread) {
+    auto t = static_cast<size_t>(thread);
+    (*uses)[t] = state.devices[t].backend->memory_use();
+  });
+  std::optional<RankMemory> fullest;
+  for (size_t t = 0; t < uses->size(); ++t) {
+    const std::optional<MemoryUse>& use = (*uses)[t];
+    if (use && (!fullest || use->used > fullest->use.used)) fullest = {state_->executors[t]->planned_memory(), *use};
+  }
+  return fullest;
 }
 
 HostTensor Trainer::get_tensor(const std::string& name) const {

@@ -39,6 +39,12 @@ struct StepResult {
   std::optional<float> grad_norm;
 };
 
+/// Memory of a rank's device.
+struct RankMemory {
+  int64_t planned = 0;  ///< bytes, see RankExecutor
+  MemoryUse use;
+};
+
 class Trainer {
  public:
   /// Called once in the thread of each rank.
@@ -79,6 +85,14 @@ class Trainer {
   /// (see RankExecutor). Set between training steps, of trainers that are made to be observed.
   LocalTensor local(int64_t rank, int tensor) const;
   void observe(const StepObserver& observer);
+
+  /// The next steps measure every unit of the plan, on all ranks of this process (see RankExecutor).
+  void time_units();
+  /// Of the first rank of this process, in the latest step.
+  std::vector<UnitTime> unit_times() const;
+
+  /// Of the fullest rank of this process; nullopt for ordinary memory. When all that was issued is done.
+  std::optional<RankMemory> memory_use() const;
 
   /// Bytes received so far by the ranks of this process, counted where data moved, and what the plan predicts for these
   /// steps.

@@ -44,8 +44,8 @@ find compiler passes runtime tests benchmarks -type f \
       # Stands in for the libraries and knows nothing of what calls them.
       allow("tests/fake_cuda", "runtime/cuda tests/emulation")
 
-      everything = plan " compiler/frontend compiler/lowering compiler/verify compiler/verify/numeric passes passes/solver passes/strategies runtime runtime/check runtime/cpu runtime/cuda runtime/cuda/cudnn runtime/launch runtime/threads tests/emulation tests/fake_cuda tests/support"
-      for (i = split("contract cuda cudnn differential documentation errors faults fuzz golden kernels mutation programs support unit", tests, " "); i > 0; --i) {
+      everything = plan " compiler/frontend compiler/lowering compiler/verify compiler/verify/numeric passes passes/solver passes/strategies runtime runtime/check runtime/cpu runtime/cuda runtime/cuda/cudnn runtime/launch runtime/threads tests/cuda tests/emulation tests/fake_cuda tests/kernels tests/support"
+      for (i = split("contract cuda cudnn device differential documentation errors faults fuzz golden kernels mutation programs support unit", tests, " "); i > 0; --i) {
         allow("tests/" tests[i], everything)
       }
       allow("benchmarks", everything)

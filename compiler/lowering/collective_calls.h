@@ -52,6 +52,9 @@ struct CollectiveCalls {
   int64_t received = 0;
 };
 
+/// Progress is told of so many collectives of a step: after each of them its number is copied to the host.
+inline constexpr int64_t kMostCountedCollectives = 1 << 16;
+
 /// In order; buffers that overlap are respected. Reductions that go by pieces add in the order of the group.
 CollectiveCalls collective_calls(const CollectiveStep& step);
 

@@ -110,8 +110,10 @@ class Lowering {
       TPC_CHECK(count >= 1 && count <= rest.size(), "{} of {} steps together", count, rest.size());
       unit.kernel.assign(std::make_move_iterator(kernels.begin() + static_cast<std::ptrdiff_t>(done)),
                          std::make_move_iterator(kernels.begin() + static_cast<std::ptrdiff_t>(done + count)));
+      unit.kernel_steps.assign(steps.begin() + static_cast<std::ptrdiff_t>(done),
+                               steps.begin() + static_cast<std::ptrdiff_t>(done + count));
       done += count;
-      unit.end = steps[done - 1] + 1;
+      unit.end = unit.kernel_steps.back() + 1;
     }
   }
 

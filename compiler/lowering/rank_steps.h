@@ -20,6 +20,8 @@ struct RankUnit {
   int end = 0;
   /// What one kernel does, in order; empty for leaves, outputs, collectives, and for updates that were made in place.
   std::vector<LocalStep> kernel;
+  /// The steps of the plan that `kernel` does, one each.
+  std::vector<int> kernel_steps;
   std::optional<CollectiveStep> collective;
   DeviceQueueKind queue = DeviceQueueKind::kCompute;
   /// Units of the other queue, on the same side of RankUnits::first_change, that must be done first; by index.

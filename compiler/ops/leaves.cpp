@@ -64,7 +64,6 @@ const OpDef kInputOp = {
     .summary = "a tensor that every step is given",
     .infer_types = infer_input,
     .cost = no_cost,
-    .floats = {{FloatRole::kFull}, {FloatRole::kFull}},
 };
 
 const OpDef kStateOp = {

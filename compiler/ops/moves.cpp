@@ -84,6 +84,7 @@ const OpDef kAllReduceOp = {
     .max_operands = 1,
     .infer_types = infer_reduction,
     .cost = reduction_cost,
+    .inplace = {0},
 };
 
 const OpDef kReduceScatterOp = {

@@ -109,7 +109,7 @@ const OpDef kTokenLossOp = {
     .sharding_rule = loss_rule,
     .cost = loss_cost,
     .reference = loss_reference,
-    .floats = {{FloatRole::kFull}, {FloatRole::kFull}},
+    .floats = {{FloatRole::kFull, FloatRole::kAny, FloatRole::kFull}, {FloatRole::kFull}},
 };
 
 const OpDef kTokenLossGradOp = {
@@ -123,7 +123,7 @@ const OpDef kTokenLossGradOp = {
     .cost = loss_cost,
     .reference = loss_grad_reference,
     .inplace = {0},
-    .floats = {{FloatRole::kFull}, {FloatRole::kFull}},
+    .floats = {{FloatRole::kFull, FloatRole::kAny, FloatRole::kFull}, {FloatRole::kFull}},
 };
 
 }  // namespace tpc

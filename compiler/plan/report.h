@@ -103,6 +103,17 @@ struct DataAgainstTensor {
   double equal_tokens = 0;
 };
 
+/// What the rank that needs most takes of its GPU's memory with --device cuda, apart from what CUDA and NCCL take for
+/// themselves.
+struct DeviceMemoryNeed {
+  int64_t rank = 0;
+  int64_t arena_bytes = 0;
+  /// Working memory of kernels and products, and of collectives.
+  int64_t compute_bytes = 0;
+  int64_t communication_bytes = 0;
+  int64_t total() const { return arena_bytes + compute_bytes + communication_bytes; }
+};
+
 struct Report {
   std::string model;
   DeviceMesh mesh;
@@ -128,6 +139,8 @@ struct Report {
   std::optional<DataAgainstTensor> data_against_tensor;
   int64_t arena_bytes = 0;  ///< the same on every rank
   int64_t persistent_bytes = 0;
+  /// See device_memory_need; make_report leaves it out.
+  std::optional<DeviceMemoryNeed> device_memory;
 };
 
 Report make_report(const Plan& plan);

@@ -110,6 +110,14 @@ std::string report_json(const Report& report) {
                     {"kind", list(report.by_kind)}, {"block", list(report.by_block)}, {"layer", list(report.by_layer)}};
   json["arena_bytes"] = report.arena_bytes;
   json["persistent_bytes"] = report.persistent_bytes;
+  if (report.device_memory) {
+    const DeviceMemoryNeed& need = *report.device_memory;
+    json["device_memory"] = {{"rank", need.rank},
+                             {"total_bytes", need.total()},
+                             {"arena_bytes", need.arena_bytes},
+                             {"compute_workspace_bytes", need.compute_bytes},
+                             {"communication_workspace_bytes", need.communication_bytes}};
+  }
   json["has_all_ranks"] = report.has_all_ranks;
   json["ranks"] = list(report.ranks);
   json["imbalances"] = list(report.imbalances);

@@ -184,6 +184,15 @@ std::string ranks_text(const Report& report) {
       "Per rank (bytes where not said otherwise; multiply-adds of contractions and attention)\n" + table.text();
   text += fmt::format("Arena of every rank: {} bytes, of them {} for inputs, parameters and states.\n",
                       grouped(report.arena_bytes), grouped(report.persistent_bytes));
+  if (!report.device_memory) return text;
+  const DeviceMemoryNeed& need = *report.device_memory;
+  std::string collectives =
+      report.world_size == 1 ? "" : fmt::format(" and of {} for collectives", grouped(need.communication_bytes));
+  text += fmt::format(
+      "With --device cuda rank {} takes {} bytes of its GPU: the arena, working memory of {} for kernels{}; CUDA's "
+      "context{} own memory come on top.\n",
+      need.rank, grouped(need.total()), grouped(need.compute_bytes), collectives,
+      report.world_size == 1 ? " and its libraries'" : ", its libraries' and NCCL's");
   return text;
 }
 

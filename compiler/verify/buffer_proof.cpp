@@ -111,7 +111,8 @@ class BufferProof {
 
   /// The operand that result `r` may be written over; kUnwritten: none.
   static int replaced_by(const PlanStep& step, const std::optional<OpMeaning>& meaning, size_t r) {
-    if (step.op == OpKind::kMask) return step.operands[0];
+    // These change values, not where they lie.
+    if (step.op == OpKind::kMask || step.op == OpKind::kAllReduce) return step.operands[0];
     if (!meaning || r >= meaning->over.size() || meaning->over[r] >= step.operands.size()) return kUnwritten;
     return step.operands[meaning->over[r]];
   }

@@ -66,6 +66,7 @@ ModelStep::ModelStep(ObservedRun& exact, ObservedRun& perturbed) : exact_(exact)
   }
   values_.resize(size);
   noise_.resize(size);
+  own_part_.assign(size, 1);
   magnitude_.resize(size);
 }
 
@@ -103,7 +104,8 @@ void ModelStep::measure(int step) {
   const double scale = exact_.epsilon(DType::kF32) / epsilon;
   for (int result : plan().steps[static_cast<size_t>(step)].results) {
     const Shape& shape = plan().tensors[static_cast<size_t>(result)].type.shape;
-    double noise = compare_part(perturbed_.part(0, result), value(result), shape, 0).largest * scale;
+    double noise = compare_part(perturbed_.part(0, result), value(result), shape, 0).largest;
+    own_part_[static_cast<size_t>(result)] = scale;
     // Where rounding alone overflows, nothing may be tolerated that does not.
     noise_[static_cast<size_t>(result)] = std::isfinite(noise) ? noise : 0;
     perturb(result);
@@ -129,12 +131,16 @@ void ModelStep::perturb(int tensor) {
       part.elements);
 }
 
-double ModelStep::tolerance(int tensor, int64_t num_terms, double scale) const {
+double ModelStep::tolerance(int tensor, const Way& way) const {
   auto t = static_cast<size_t>(tensor);
-  double growth = 4 * std::sqrt(static_cast<double>(num_terms));
-  double largest = std::max(magnitude_[t], scale);
-  double rounded = plan().tensors[t].type.dtype == DType::kBF16 ? 2 * exact_.epsilon(DType::kBF16) * largest : 0;
-  return growth * (noise_[t] + exact_.epsilon(DType::kF32) * largest) + rounded;
+  double growth = 4 * std::sqrt(static_cast<double>(way.num_terms));
+  double largest = std::max(magnitude_[t], way.scale);
+  double noise = way.has_rounded_parts ? noise_[t] : noise_[t] * own_part_[t];
+  // Rounded once by itself; or as often as parts of it were on their way.
+  double roundings = plan().tensors[t].type.dtype == DType::kBF16 ? 2 : 0;
+  if (way.has_rounded_parts) roundings = 4;
+  double rounded = roundings * exact_.epsilon(DType::kBF16) * largest;
+  return growth * (noise + exact_.epsilon(DType::kF32) * largest) + rounded;
 }
 
 double ModelStep::bytes(const Plan& plan, int64_t element) {

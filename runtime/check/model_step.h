@@ -17,8 +17,9 @@ namespace tpc {
 ///   tolerance = 4 sqrt(n) (noise + epsilon * magnitude)
 /// with the largest difference of the two runs and the largest element. sqrt(n) is how roundings of n additions in
 /// another order grow beyond those of the terms. Kernels add in f32 whatever their operands are: where operands are
-/// bf16, and off by a rounding of bf16, the noise is scaled to one of f32. A tensor that is itself bf16 is rounded once
-/// more, and a sum near the middle of two numbers to the one or the other: 2 epsilon of bf16 * magnitude on top.
+/// bf16, and off by a rounding of bf16, the noise is scaled to one of f32, unless they are rounded parts of a sum. A
+/// tensor that is itself bf16 is rounded once more, and a sum near the middle of two numbers to the one or the other: 2
+/// epsilon of bf16 * magnitude on top.
 class ModelStep {
  public:
   /// Both runs are of one and the same plan on one rank, and outlive this object.
@@ -37,9 +38,16 @@ class ModelStep {
   /// Terms of the sum that each element of a tensor is, at most; 1 when its step adds nothing up.
   int64_t num_terms(int tensor) const { return num_terms_[static_cast<size_t>(tensor)]; }
 
-  /// What value() may be missed by by a plan that adds up `num_terms`; `scale` is the largest sum of magnitudes of the
-  /// ranks' parts where the tensor is the sum of parts.
-  double tolerance(int tensor, int64_t num_terms, double scale = 0) const;
+  /// How a plan makes a tensor.
+  struct Way {
+    int64_t num_terms = 1;
+    /// Where the tensor is the sum of parts, the largest sum of magnitudes of the ranks' parts.
+    double scale = 0;
+    /// It is made of parts of a sum that were rounded to bf16, each by itself.
+    bool has_rounded_parts = false;
+  };
+  /// What value() may be missed by by a plan that makes the tensor so.
+  double tolerance(int tensor, const Way& way) const;
 
   /// Bytes that both runs and the tensors of the step take, of `element` bytes each.
   static double bytes(const Plan& plan, int64_t element);
@@ -55,6 +63,8 @@ class ModelStep {
   std::vector<int64_t> num_terms_;
   std::vector<Values> values_;
   std::vector<double> noise_;
+  /// Of the roundings of bf16 where operands are bf16: what kernels' own roundings make is that part of it.
+  std::vector<double> own_part_;
   std::vector<double> magnitude_;
 };
 

@@ -97,12 +97,15 @@ PlanComparison::PlanComparison(ObservedRun& run, const ModelStep& model, const s
 // A partial sum keeps its roundings, since it is not set to the model's value: what is made of it has them, too.
 void PlanComparison::count_terms() {
   for (int match : match_) num_terms_.push_back(match < 0 ? 1 : model_.num_terms(match));
+  has_rounded_parts_.assign(match_.size(), false);
   for (const PlanStep& step : plan_.steps) {
     for (int operand : step.operands) {
       if (!plan_.tensors[static_cast<size_t>(operand)].sharding.has_partial()) continue;
+      const bool is_bf16 = plan_.tensors[static_cast<size_t>(operand)].type.dtype == DType::kBF16;
       for (int result : step.results) {
-        int64_t& terms = num_terms_[static_cast<size_t>(result)];
-        terms = std::max(terms, num_terms_[static_cast<size_t>(operand)]);
+        auto r = static_cast<size_t>(result);
+        num_terms_[r] = std::max(num_terms_[r], num_terms_[static_cast<size_t>(operand)]);
+        has_rounded_parts_[r] = has_rounded_parts_[r] || is_bf16 || has_rounded_parts_[static_cast<size_t>(operand)];
       }
     }
   }
@@ -165,11 +168,11 @@ void PlanComparison::compare_made(int64_t rank, int step, int tensor) {
 double PlanComparison::tolerance(int64_t rank, int step, int tensor) const {
   auto t = static_cast<size_t>(tensor);
   const PlanStep& s = plan_.steps[static_cast<size_t>(step)];
-  if (!is_move(s.op)) return model_.tolerance(match_[t], num_terms_[t]);
+  if (!is_move(s.op)) return model_.tolerance(match_[t], {num_terms_[t], 0, has_rounded_parts_[t]});
   auto operand = static_cast<size_t>(s.operands[0]);
   if (!plan_.tensors[operand].sharding.has_partial() && match_[operand] >= 0) return 0;
   double scale = findings_[static_cast<size_t>(Moment::kMade)][static_cast<size_t>(rank)][operand].scale;
-  return model_.tolerance(match_[t], num_terms_[t], scale);
+  return model_.tolerance(match_[t], {num_terms_[t], scale, has_rounded_parts_[t]});
 }
 
 // The last rank of a group compares for all. What it notes is read by the others after their next meeting at the
@@ -218,7 +221,7 @@ void PlanComparison::compare_sum(int tensor, const std::vector<int64_t>& group, 
   std::vector<double> sum = combine_parts(parts, op, scale);
   for (int64_t rank : group) findings(Moment::kMade)[static_cast<size_t>(rank)][t].scale = scale;
   Finding& finding = findings(Moment::kMade)[static_cast<size_t>(group[0])][t];
-  finding.tolerance = model_.tolerance(match_[t], num_terms_[t], scale);
+  finding.tolerance = model_.tolerance(match_[t], {num_terms_[t], scale, has_rounded_parts_[t]});
   finding.comparison =
       compare_part({region, std::span(sum)}, model_.value(match_[t]), plan_.tensors[t].type.shape, finding.tolerance);
 }

@@ -112,6 +112,7 @@ class PlanComparison {
   std::vector<std::vector<int64_t>> replicate_axes_;  // by tensor
   std::vector<std::vector<int64_t>> partial_axes_;    // by tensor
   std::vector<int64_t> num_terms_;                    // by tensor, those of its partial operands included
+  std::vector<bool> has_rounded_parts_;               // by tensor, see ModelStep::Way
   std::vector<int> updated_by_;                       // by tensor: the step that gives it its new value, or -1
   std::vector<std::vector<Finding>> findings_[3];     // [moment][rank][tensor]
   bool has_start_ = false;

@@ -9,6 +9,7 @@
 
 #include "compiler/core/check.h"
 #include "compiler/lowering/together.h"
+#include "compiler/lowering/workspace.h"
 #include "runtime/cuda/check_cuda.h"
 #include "runtime/cuda/event.h"
 #include "runtime/cuda/kernel_table.h"
@@ -35,6 +36,13 @@ constexpr KernelRow kKernels[] = {
 constexpr std::chrono::milliseconds kSpin{2};
 constexpr std::chrono::microseconds kPoll{50};
 
+int64_t free_memory() {
+  size_t free = 0;
+  size_t total = 0;
+  TPC_CUDA(cudaMemGetInfo(&free, &total));
+  return static_cast<int64_t>(free);
+}
+
 class EventMark final : public Mark {
  public:
   EventMark(cudaStream_t from, cudaStream_t to) : from_(from), to_(to) {}
@@ -53,7 +61,9 @@ CudaBackend::CudaBackend(CudaOptions options)
     : options_(std::move(options)),
       communication_(DeviceQueue::Priority::kHigh),
       matmuls_(options_.matmul, compute_),
-      cudnn_(options_.use_cudnn ? make_cudnn_attentions(compute_) : nullptr) {}
+      cudnn_(options_.use_cudnn ? make_cudnn_attentions(compute_) : nullptr) {
+  count_memory_from_here();
+}
 
 CudaBackend::~CudaBackend() {
   // Nothing may run on what is freed now.
@@ -64,6 +74,7 @@ std::unique_ptr<DeviceMemory> CudaBackend::allocate(int64_t bytes, bool host_vis
   MemoryKind kind = host_visible                ? MemoryKind::kManaged
                     : options_.symmetric_memory ? MemoryKind::kSymmetric
                                                 : MemoryKind::kDevice;
+  arena_bytes_ += bytes;
   return std::make_unique<CudaMemory>(bytes, kind, compute_.stream());
 }
 
@@ -80,12 +91,23 @@ void* CudaBackend::host_buffer(int64_t bytes) { return host_buffers_.emplace_bac
 size_t CudaBackend::num_together(std::span<const LocalStep> steps) const { return tpc::num_together(steps); }
 
 std::unique_ptr<Kernel> CudaBackend::prepare_together(std::span<const LocalStep> steps) {
+  // What cuDNN works in only it knows.
+  if (cudnn_ && steps.size() == 1) {
+    if (std::unique_ptr<Kernel> kernel = cudnn_->prepare(steps[0])) return kernel;
+  }
+  static_cast<void>(compute_.take_reserved());
+  std::unique_ptr<Kernel> kernel = prepare_unchecked(steps);
+  int64_t reserved = compute_.take_reserved();
+  int64_t declared = kernel_workspace(steps);
+  TPC_CHECK(reserved == declared, "the kernel of \"{}\" (op {}) works in {} bytes; its row of the account says {}",
+            steps[0].name, op_name(steps[0].op), reserved, declared);
+  return kernel;
+}
+
+std::unique_ptr<Kernel> CudaBackend::prepare_unchecked(std::span<const LocalStep> steps) {
   const LocalStep& first = steps[0];
   if (first.op == OpKind::kContract)
-    return matmuls_.prepare(steps, [this](const LocalStep& step) { return prepare(step); });
-  if (cudnn_ && steps.size() == 1) {
-    if (std::unique_ptr<Kernel> kernel = cudnn_->prepare(first)) return kernel;
-  }
+    return matmuls_.prepare(steps, [this](const LocalStep& step) { return prepare_unchecked({&step, 1}); });
   const auto* row = std::ranges::find(kKernels, first.op, &KernelRow::op);
   TPC_CHECK(row != std::end(kKernels), "the cuda backend has no kernel for \"{}\" (op {})", first.name,
             op_name(first.op));
@@ -114,6 +136,12 @@ void CudaBackend::wait() {
     if (poll_) poll_();
     if (std::chrono::steady_clock::now() - start > kSpin) std::this_thread::sleep_for(kPoll);
   }
+}
+
+void CudaBackend::count_memory_from_here() { free_at_start_ = free_memory(); }
+
+std::optional<MemoryUse> CudaBackend::memory_use() const {
+  return MemoryUse{arena_bytes_ + compute_.held_bytes() + communication_.held_bytes(), free_at_start_ - free_memory()};
 }
 
 }  // namespace tpc::cuda

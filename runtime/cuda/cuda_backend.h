@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "runtime/backend.h"
@@ -52,7 +53,13 @@ class CudaBackend final : public Backend {
   void run(Segment& segment, bool is_observed) override;
   void wait() override;
 
+  /// What the device has used before, by whomever, is not this rank's: called when everything is open.
+  void count_memory_from_here();
+  std::optional<MemoryUse> memory_use() const override;
+
  private:
+  std::unique_ptr<Kernel> prepare_unchecked(std::span<const LocalStep> steps);
+
   CudaOptions options_;
   DeviceQueue compute_;
   DeviceQueue communication_;
@@ -60,6 +67,8 @@ class CudaBackend final : public Backend {
   std::unique_ptr<CudnnAttentions> cudnn_;  // nullptr where it is not to be used
   std::vector<PinnedMemory> host_buffers_;
   std::map<size_t, StepGraph> graphs_;  // by segment
+  int64_t arena_bytes_ = 0;
+  int64_t free_at_start_ = 0;
   std::function<void()> poll_;
 };
 

@@ -56,6 +56,8 @@ class CudaModule final : public DeviceModule {
     options.symmetric_memory = settings.symmetric_memory;
     options.check_run = settings.check_run;
     auto communicator = std::make_unique<NcclCommunicator>(std::move(options), backend->communication());
+    // NCCL's own buffers are not the plan's.
+    backend->count_memory_from_here();
     backend->set_poll([communicator = communicator.get()] { communicator->poll(); });
     return {std::move(backend), std::move(communicator)};
   }

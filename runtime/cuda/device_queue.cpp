@@ -1,5 +1,8 @@
 #include "runtime/cuda/device_queue.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "runtime/cuda/check_cuda.h"
 
 namespace tpc::cuda {
@@ -33,6 +36,7 @@ void DeviceQueue::set_context(const StepContext& context) {
 }
 
 void DeviceQueue::reserve(int64_t bytes) {
+  reserved_ = std::max(reserved_, bytes);
   if (bytes <= workspace_bytes_) return;
   TPC_CUDA(cudaStreamSynchronize(stream_));
   TPC_CUDA(cudaFree(workspace_));
@@ -41,5 +45,7 @@ void DeviceQueue::reserve(int64_t bytes) {
   TPC_CUDA(cudaMalloc(&workspace_, static_cast<size_t>(bytes)));
   workspace_bytes_ = bytes;
 }
+
+int64_t DeviceQueue::take_reserved() { return std::exchange(reserved_, 0); }
 
 }  // namespace tpc::cuda

@@ -33,15 +33,24 @@ class DeviceQueue {
 
   /// For prepare(): room for `bytes` of working memory in run(). What lies there from other kernels is anything.
   void reserve(int64_t bytes);
+  /// The most that reserve() was asked for since this was called last.
+  int64_t take_reserved();
   /// For run() only, since it moves while kernels are prepared. 256-byte aligned.
   std::byte* workspace() const { return workspace_; }
   int64_t workspace_bytes() const { return workspace_bytes_; }
+
+  /// A kernel of this queue holds a table of this size from now on.
+  void add_table(int64_t bytes) const { table_bytes_ += bytes; }
+  /// Device memory that was taken since it was made: working memory, and the tables of its kernels.
+  int64_t held_bytes() const { return workspace_bytes_ + table_bytes_; }
 
  private:
   cudaStream_t stream_ = nullptr;
   StepContext* context_ = nullptr;
   std::byte* workspace_ = nullptr;
   int64_t workspace_bytes_ = 0;
+  mutable int64_t table_bytes_ = 0;  // those who make tables only read the queue
+  int64_t reserved_ = 0;             // the largest wish, see take_reserved()
 };
 
 }  // namespace tpc::cuda

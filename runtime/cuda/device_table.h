@@ -16,9 +16,10 @@ template <class T>
 class DeviceTable {
  public:
   /// Copies the rows and waits for it. Throws DeviceError.
-  DeviceTable(std::span<const T> rows, const DeviceQueue& queue) {
+  DeviceTable(std::span<const T> rows, DeviceQueue& queue) {
     if (rows.empty()) return;
     TPC_CUDA(cudaMalloc(&rows_, rows.size_bytes()));
+    queue.add_table(static_cast<int64_t>(rows.size_bytes()));
     TPC_CUDA(cudaMemcpyAsync(rows_, rows.data(), rows.size_bytes(), cudaMemcpyHostToDevice, queue.stream()));
     TPC_CUDA(cudaStreamSynchronize(queue.stream()));
   }

@@ -10,6 +10,7 @@
 #include "compiler/core/check.h"
 #include "compiler/lowering/collective_calls.h"
 #include "compiler/lowering/region_copy.h"
+#include "compiler/lowering/workspace.h"
 #include "runtime/cuda/check_cuda.h"
 #include "runtime/cuda/check_nccl.h"
 #include "runtime/cuda/kernels/reduce_pieces.h"
@@ -17,9 +18,6 @@
 
 namespace tpc::cuda {
 namespace {
-
-// Collectives of a step that progress is told of; of more, only the last one's end.
-constexpr int64_t kMostCounted = 1 << 16;
 
 ncclDataType_t nccl_type(DType dtype) {
   switch (dtype) {
@@ -145,9 +143,9 @@ class NcclCollective final : public Collective {
 
 NcclCommunicator::NcclCommunicator(NcclOptions options, DeviceQueue& queue)
     : world_(std::move(options)), queue_(queue), done_(sizeof(int64_t)) {
-  counts_ = std::make_unique<CudaMemory>(kMostCounted * static_cast<int64_t>(sizeof(int64_t)), MemoryKind::kDevice,
-                                         queue.stream());
-  std::vector<int64_t> counts(kMostCounted);
+  counts_ = std::make_unique<CudaMemory>(kMostCountedCollectives * static_cast<int64_t>(sizeof(int64_t)),
+                                         MemoryKind::kDevice, queue.stream());
+  std::vector<int64_t> counts(kMostCountedCollectives);
   std::iota(counts.begin(), counts.end(), 1);
   TPC_CUDA(cudaMemcpyAsync(counts_->data(), counts.data(), counts.size() * sizeof(int64_t), cudaMemcpyHostToDevice,
                            queue.stream()));
@@ -157,11 +155,16 @@ NcclCommunicator::NcclCommunicator(NcclOptions options, DeviceQueue& queue)
 
 std::unique_ptr<Collective> NcclCommunicator::prepare(const CollectiveStep& step) {
   const int64_t* count = nullptr;
-  if (static_cast<int64_t>(names_.size()) < kMostCounted) {
+  if (static_cast<int64_t>(names_.size()) < kMostCountedCollectives) {
     count = reinterpret_cast<const int64_t*>(counts_->data()) + names_.size();
     names_.push_back(describe(step));
   }
-  return std::make_unique<NcclCollective>(step, world_, queue_, count, static_cast<int64_t*>(done_.data()));
+  static_cast<void>(queue_.take_reserved());
+  auto collective = std::make_unique<NcclCollective>(step, world_, queue_, count, static_cast<int64_t*>(done_.data()));
+  int64_t reserved = queue_.take_reserved();
+  int64_t declared = collective_workspace(step);
+  TPC_CHECK(reserved == declared, "{} works in {} bytes; the account says {}", describe(step), reserved, declared);
+  return collective;
 }
 
 void NcclCommunicator::barrier() {

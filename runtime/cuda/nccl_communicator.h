@@ -21,6 +21,7 @@ class NcclCommunicator final : public Communicator {
 
   std::unique_ptr<Collective> prepare(const CollectiveStep& step) override;
   void use_memory(void* data, int64_t bytes) override { world_.use_memory(data, bytes); }
+  void abort() override { world_.abort(); }
   void barrier() override;
 
   /// To be called while the host waits for the queue: throws when the run has ended elsewhere, when NCCL reports an

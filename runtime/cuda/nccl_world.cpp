@@ -54,8 +54,15 @@ NcclWorld::NcclWorld(NcclOptions options) : options_(std::move(options)) {
 }
 
 NcclWorld::~NcclWorld() {
-  if (finish()) return;
-  for (auto& [group, member] : members_) static_cast<void>(ncclCommAbort(member.communicator));
+  if (!finish()) abort();
+}
+
+void NcclWorld::abort() {
+  has_failed_ = true;
+  for (auto& [group, member] : members_) {
+    if (member.communicator != nullptr) static_cast<void>(ncclCommAbort(member.communicator));
+  }
+  members_.clear();
 }
 
 // Ends the communicators together with the peers; false when that cannot be.

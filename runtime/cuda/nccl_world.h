@@ -44,6 +44,9 @@ class NcclWorld {
   /// Memory that collectives work in; before the first communicator_of().
   void use_memory(void* data, int64_t bytes);
 
+  /// Ends all communicators at once, with what waits in them.
+  void abort();
+
   /// Throws DeviceError unless the call has been taken; waits until it is.
   void check(ncclResult_t status, const char* call, ncclComm_t communicator);
   /// Throws when the run has ended elsewhere, or a communicator has met an error on its own.

@@ -61,7 +61,7 @@ Descriptor reach_rank_0(const Hello& own, const MeetingPoint& point, std::chrono
 }  // namespace
 
 StoreMember::StoreMember(Mailbox& mailbox, const Hello& own, const MeetingPoint& point, StorePatience patience)
-    : mailbox_(mailbox), rank_(own.rank), patience_(patience), heart_(patience.silence) {
+    : mailbox_(mailbox), patience_(patience), heart_(patience.silence) {
   Descriptor socket = reach_rank_0(own, point, patience.meeting);
   size_t longest = std::max(kMostBroadcast, kMostGathered * static_cast<size_t>(own.world_size)) + kMostFraming;
   center_ = std::make_unique<Connection>(std::move(socket), longest + 4 * static_cast<size_t>(own.world_size));

@@ -27,7 +27,6 @@ class StoreMember final : public StoreSide {
   void end(RunFailure failure);
 
   Mailbox& mailbox_;
-  int64_t rank_;
   StorePatience patience_;
   Heart heart_;
   std::unique_ptr<Connection> center_;

@@ -115,12 +115,6 @@ Announcement& ThreadWorld::keep(Announcement announcement) {
 }
 
 void ThreadWorld::fail(std::exception_ptr failure) {
-  try {
-    std::rethrow_exception(failure);
-  } catch (const RunEnded&) {
-    return;
-  } catch (...) {
-  }
   std::lock_guard lock(mutex_);
   if (failure_) return;
   failure_ = std::move(failure);

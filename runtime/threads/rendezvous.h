@@ -88,7 +88,8 @@ class ThreadWorld {
   /// Keeps an announcement for the life of the world, since messages may quote it after its collective is gone.
   Announcement& keep(Announcement announcement);
 
-  /// Ends the run at once on all ranks. The first failure counts; RunEnded never does.
+  /// Ends the run at once on all ranks of this process. The first failure counts: a RunEnded only when it was another
+  /// process that ended the run, for in this one it follows the failure.
   void fail(std::exception_ptr failure);
   bool has_failed() const { return ended_.load(std::memory_order_acquire); }
   /// Throws the failure that ended the run, if any.

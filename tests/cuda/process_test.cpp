@@ -63,6 +63,26 @@ TEST_CASE("tprun starts a process for every rank and trains as on the cpu") {
   }
 }
 
+TEST_CASE("a run tells what it holds of the fullest device, and where its time went") {
+  for (const char* mesh : {"--tp 1", "--tp 2"}) {
+    CAPTURE(mesh);
+    FakeMachine machine(mesh);
+    Ran ran = machine.train("", "--steps 3 --summary $TMP/run.json --profile $TMP/profile.json");
+    CAPTURE(ran.output);
+    CHECK(ran.exit_code == 0);
+    CHECK(count_of(ran.output, "device memory: plan ") == 1);
+    CHECK(count_of(ran.output, "time of every unit, alone on the device: rank 0, median of 2 steps") == 1);
+    CHECK(machine
+              .shell("grep -c "
+                     "'\"device_memory\":{\"rank\":[0-9]*,\"arena\":[0-9]*,\"plan\":[0-9]*,\"held\":[0-9]*,\"used\":[0-"
+                     "9]*}' "
+                     "$TMP/run.json")
+              .output == "1\n");
+    // Every step of the optimizer goes out in one launch.
+    CHECK(machine.shell("grep -c '\"ops\":\"adamw\\*' $TMP/profile.json").output == "1\n");
+  }
+}
+
 TEST_CASE("what is missing on a machine is told once, in a sentence, with exit code 69") {
   FakeMachine machine("--tp 2");
   struct Missing {
@@ -82,7 +102,7 @@ TEST_CASE("what is missing on a machine is told once, in a sentence, with exit c
     CAPTURE(ran.output);
     CHECK(ran.exit_code == kDeviceError);
     CHECK(says(ran, missing.message));
-    CHECK(count_of(ran.output, "error") == 1);
+    CHECK(count_of(ran.output, "error: ") == 1);
     CHECK(count_of(ran.output, "\n") == 1);
   }
 }
@@ -118,6 +138,23 @@ TEST_CASE("ranks with other versions of NCCL, plans or seeds do not meet") {
   CHECK(says(seeds, "rank 1: 69"));
 }
 
+TEST_CASE("ranks that read other data do not train together") {
+  FakeMachine machine("--tp 2");
+  Ran ran = machine.shell(
+      "mkdir $TMP/a $TMP/b; head -c 400 /dev/zero > $TMP/a/text.bin; head -c 400 /dev/zero | tr '\\0' '\\1' | "
+      "sed 's/\\x01\\x01/\\x01\\x00/g' > $TMP/b/text.bin; plan=$TMP/plan.json; "
+      "PORT=$((20000 + RANDOM % 20000)); export FAKE_CUDA_LEAKS=0 TPC_WORLD_SIZE=2 TPC_MEETING=127.0.0.1:$PORT; "
+      "(cd $TMP/b && TPC_RANK=1 TPC_LOCAL_RANK=1 tprun $plan --device cuda --data text.bin; "
+      "echo rank 1: $?) & (cd $TMP/a && TPC_RANK=0 TPC_LOCAL_RANK=0 tprun $plan --device cuda --data text.bin; echo "
+      "rank "
+      "0: $?); "
+      "wait");
+  CAPTURE(ran.output);
+  CHECK(says(ran, "rank 1 reads another batch than rank 0"));
+  CHECK(!says(ran, "rank 0: 0"));
+  CHECK(!says(ran, "rank 1: 0"));
+}
+
 TEST_CASE("a rank that is killed ends the run on all ranks within seconds, and is named") {
   FakeMachine machine("--tp 4");
   Ran ran = machine.shell(
@@ -148,7 +185,7 @@ TEST_CASE("calls that fail end the run with one message that names rank, step, n
     CAPTURE(ran.output);
     CHECK(ran.exit_code == kDeviceError);
     CHECK(says(ran, failure.message));
-    CHECK(count_of(ran.output, "error") == 1);
+    CHECK(count_of(ran.output, "error: ") == 1);
   }
 }
 
@@ -166,7 +203,7 @@ TEST_CASE("flags of a GPU's run are refused on the cpu, and ranks that the plan 
 TEST_CASE("a loss that is not finite is told once by all processes together") {
   FakeMachine machine("--tp 2");
   Ran ran = machine.shell(
-      "sed 's/\"lr\": 0.0003/\"lr\": 1e30/' models/small_gpt.json > $TMP/hot.json; tpc shard $TMP/hot.json --batch 2 "
+      "sed 's/\"lr\": 3e-4/\"lr\": 1e30/' models/small_gpt.json > $TMP/hot.json; tpc shard $TMP/hot.json --batch 2 "
       "--seq 8 "
       "--dim hidden=32 --dim heads=4 --dim head_dim=8 --dim ffn=64 --dim vocab=40 --tp 2 -o $TMP/hot_plan.json "
       ">/dev/null; "

@@ -61,7 +61,7 @@ void check_meshes(const char* model, Precision precision, double limit) {
   for (const MeshCase& mesh : meshes(precision)) {
     CAPTURE(mesh.name);
     double found = worst(losses(compile_model(model, dims, mesh).plan, 8), single);
-    MESSAGE(model << " on " << mesh.name << ", " << to_string(precision) << ": losses within " << found);
+    MESSAGE(std::string(model) << " on " << mesh.name << ", " << to_string(precision) << ": losses within " << found);
     CHECK(found < limit);
   }
 }
@@ -107,7 +107,7 @@ TEST_CASE("an update far below a rounding of bf16 is not lost") {
   }
 }
 
-TEST_CASE("the check agrees with plans in bf16, and sees a bit that is wrong in a sum") {
+TEST_CASE("the check agrees with plans in bf16") {
   std::map<std::string, int64_t> dims = kDims;
   dims["layers"] = 1;
   for (const Precision& precision : {kBF16, kAllBF16}) {

@@ -16,6 +16,8 @@ namespace {
 using std::chrono::steady_clock;
 
 constexpr int kMostAsks = 3;
+// Whether a process lives is read from a file.
+constexpr std::chrono::milliseconds kBetweenLooks{10};
 
 std::string host() {
   if (const char* id = std::getenv("NCCL_HOSTID")) return id;
@@ -57,6 +59,7 @@ ncclResult_t ncclComm::advance_making() {
   auto refuse = [&](ncclResult_t result, const std::string& sentence) {
     state = State::kFailed;
     last_error = sentence;
+    if (place) place->remove_name();
     say(sentence);
     return error = result;
   };
@@ -71,7 +74,15 @@ ncclResult_t ncclComm::advance_making() {
     std::string gpu = fmt::format("CUDA device {} of {}", device->physical, host());
     if (std::string why = place->join(rank, gpu); !why.empty()) return refuse(ncclInvalidArgument, why);
   }
-  if (!place->is_complete()) return ncclInProgress;
+  if (!place->is_complete()) {
+    for (int peer = 0; peer < num_ranks && machine().settings.remote_error.count() >= 0; ++peer) {
+      MemberState found = place->state(peer);
+      if (found == MemberState::kAborted || (found == MemberState::kJoined && place->is_dead(peer))) {
+        return refuse(ncclRemoteError, fmt::format("rank {} has ended before the communicator was made", peer));
+      }
+    }
+    return ncclInProgress;
+  }
   if (std::string why = place->shared_device(); !why.empty()) return refuse(ncclInvalidUsage, why);
   num_sent.resize(static_cast<size_t>(num_ranks));
   num_received.resize(static_cast<size_t>(num_ranks));
@@ -105,25 +116,35 @@ ncclResult_t ncclComm::failure() const {
   return error;
 }
 
+std::string ncclComm::failure_sentence() const {
+  std::lock_guard lock(mutex);
+  return last_error;
+}
+
 void ncclComm::look_for_lost_peers() {
   std::chrono::milliseconds delay = machine().settings.remote_error;
   if (delay.count() < 0 || state != State::kReady) return;
-  bool waits = num_issued != num_done;
-  for (int peer = 0; peer < num_ranks; ++peer) {
-    MemberState found = place->state(peer);
-    bool lost = found == MemberState::kAborted || (found == MemberState::kLeft && waits) ||
-                (found == MemberState::kJoined && place->is_dead(peer));
-    if (peer == rank || !lost) continue;
-    steady_clock::time_point now = steady_clock::now();
-    steady_clock::time_point since;
-    {
-      std::lock_guard lock(mutex);
-      if (!peer_lost_at) peer_lost_at = now;
-      since = *peer_lost_at;
-    }
-    if (now - since >= delay) fail(ncclRemoteError, fmt::format("rank {} of the communicator has ended", peer));
-    return;
+  steady_clock::time_point now = steady_clock::now();
+  {
+    std::lock_guard lock(mutex);
+    if (now - looked_for_peers_at < kBetweenLooks) return;
+    looked_for_peers_at = now;
   }
+  bool waits = num_issued != num_done;
+  std::optional<int> lost;
+  for (int peer = 0; peer < num_ranks && !lost; ++peer) {
+    MemberState found = place->state(peer);
+    bool is_lost = found == MemberState::kAborted || (found == MemberState::kLeft && waits) ||
+                   (found == MemberState::kJoined && place->is_dead(peer));
+    if (peer != rank && is_lost) lost = peer;
+  }
+  if (!lost) return;
+  {
+    std::lock_guard lock(mutex);
+    if (!peer_lost_at) peer_lost_at = now;
+    if (now - *peer_lost_at < delay) return;
+  }
+  fail(ncclRemoteError, fmt::format("rank {} of the communicator has ended", *lost));
 }
 
 void ncclComm::defer(std::function<void()> issue) {
@@ -177,6 +198,7 @@ ncclResult_t finish_making(const char* call, ncclComm& communicator) {
     ncclResult_t result = communicator.advance_making();
     if (result != ncclInProgress) return result;
     if (steady_clock::now() > end) {
+      if (communicator.place) communicator.place->remove_name();
       die("{}: rank {} waits for ever for {}", call, communicator.rank,
           communicator.place ? "ranks " + list(communicator.place->absent()) : "the other ranks of the split one");
     }

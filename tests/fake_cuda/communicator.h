@@ -30,6 +30,7 @@ struct ncclComm {
   /// The first failure counts. `sentence` is told at once.
   void fail(ncclResult_t result, const std::string& sentence);
   ncclResult_t failure() const;
+  std::string failure_sentence() const;
   /// Fails when a peer has ended for long enough.
   void look_for_lost_peers();
   /// Work of a communicator that does not block begins when it has been asked for.
@@ -44,6 +45,7 @@ struct ncclComm {
   bool blocking = true;
   std::string meeting_name;
   std::unique_ptr<fake_cuda::MeetingPlace> place;
+  std::vector<std::shared_ptr<void>> handles;  ///< of registered memory; an abort takes them with it
 
   std::atomic<State> state{State::kJoining};
   ncclComm* parent = nullptr;  ///< it is split from, in round `split_round` of the notes, with this color and key
@@ -52,11 +54,12 @@ struct ncclComm {
   int key = 0;
 
   std::atomic<bool> aborted{false};
-  bool ended = false;  ///< destroyed or aborted
-  bool finalized = false;
-  std::string last_error;  ///< guarded by `mutex`, like the two below
+  std::atomic<bool> ended{false};  ///< destroyed or aborted
+  std::atomic<bool> finalized{false};
+  std::string last_error;  ///< guarded by `mutex`, like the three below
   ncclResult_t error = ncclSuccess;
   std::optional<std::chrono::steady_clock::time_point> peer_lost_at;
+  std::chrono::steady_clock::time_point looked_for_peers_at;
   mutable std::mutex mutex;
 
   std::vector<std::function<void()>> deferred;

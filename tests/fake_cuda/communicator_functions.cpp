@@ -57,6 +57,14 @@ ncclResult_t init_rank(const char* call, ncclComm_t* made, int num_ranks, const 
   return add_to_group(communicator, call);
 }
 
+bool is_split_from(const ncclComm& parent) {
+  std::lock_guard lock(machine().mutex);
+  const auto& all = machine().communicators;
+  return std::any_of(all.begin(), all.end(), [&](const auto& made) {
+    return made->parent == &parent && made->state == ncclComm::State::kSplitting && !made->ended;
+  });
+}
+
 // What was issued on it is done, or the communicator cannot do it any more.
 void wait_for_work(const char* call, ncclComm& communicator) {
   run_until(call, *communicator.device,
@@ -171,7 +179,11 @@ ncclResult_t ncclCommDestroy(ncclComm_t communicator) {
   }
   if (communicator->state == ncclComm::State::kReady) wait_for_work("ncclCommDestroy", *communicator);
   communicator->ended = true;
-  if (communicator->place) communicator->place->set_state(communicator->rank, MemberState::kLeft);
+  if (!communicator->place) return ncclSuccess;
+  communicator->place->leave(communicator->rank, MemberState::kLeft);
+  // Its memory is needed while work still looks at it, or a split.
+  bool is_needed = communicator->num_issued != communicator->num_done || is_split_from(*communicator);
+  if (!is_needed) communicator->place = nullptr;
   return ncclSuccess;
 }
 
@@ -180,7 +192,7 @@ ncclResult_t ncclCommAbort(ncclComm_t communicator) {
   check_communicator("ncclCommAbort", communicator);
   communicator->aborted = true;
   communicator->ended = true;
-  if (communicator->place) communicator->place->set_state(communicator->rank, MemberState::kAborted);
+  if (communicator->place) communicator->place->leave(communicator->rank, MemberState::kAborted);
   return ncclSuccess;
 }
 

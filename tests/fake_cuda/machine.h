@@ -26,9 +26,9 @@ namespace fake_cuda {
 struct Device {
   Device(int index_, int physical_, const Settings& settings);
 
-  int index;     ///< what cudaSetDevice takes
-  int physical;  ///< what CUDA_VISIBLE_DEVICES calls it
-  int rank;      ///< of the first communicator made on it; `index` before
+  int index;              ///< what cudaSetDevice takes
+  int physical;           ///< what CUDA_VISIBLE_DEVICES calls it
+  std::atomic<int> rank;  ///< of the first communicator made on it; `index` before
   DeviceMemory memory;
   std::mt19937_64 random;
   uint64_t num_draws = 0;

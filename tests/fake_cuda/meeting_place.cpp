@@ -68,9 +68,13 @@ std::string MeetingPlace::join(int rank, const std::string& device) {
 
 bool MeetingPlace::is_complete() {
   if (header().num_joined < num_ranks_) return false;
+  remove_name();
+  return true;
+}
+
+void MeetingPlace::remove_name() {
   if (!name_.empty()) shm_unlink(("/" + name_).c_str());
   name_.clear();
-  return true;
 }
 
 std::string MeetingPlace::shared_device() const {
@@ -92,7 +96,11 @@ std::vector<int> MeetingPlace::absent() const {
   return ranks;
 }
 
-void MeetingPlace::set_state(int rank, MemberState state) { member(rank).state = state; }
+void MeetingPlace::leave(int rank, MemberState state) {
+  member(rank).state = state;
+  remove_name();
+}
+
 MemberState MeetingPlace::state(int rank) const { return member(rank).state; }
 bool MeetingPlace::is_dead(int rank) const { return member(rank).pid != 0 && has_ended(member(rank).pid); }
 

@@ -49,7 +49,10 @@ class MeetingPlace {
   std::string shared_device() const;
   std::vector<int> absent() const;
 
-  void set_state(int rank, MemberState state);
+  /// For good; without this rank it will never be complete.
+  void leave(int rank, MemberState state);
+  /// Nobody else can come.
+  void remove_name();
   MemberState state(int rank) const;
   /// Its process has ended.
   bool is_dead(int rank) const;

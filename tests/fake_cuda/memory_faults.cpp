@@ -1,8 +1,11 @@
 #include "tests/fake_cuda/memory_faults.h"
 
 #include <signal.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <string_view>
 #include <utility>
 
 #include "tests/fake_cuda/machine.h"
@@ -15,25 +18,49 @@ struct sigaction previous_segv;
 struct sigaction previous_bus;
 thread_local const std::string* running = nullptr;
 
-std::string describe(const Device& device, const Allocation& allocation, const void* address) {
-  return fmt::format("byte {} of allocation {} of device {} ({} bytes, {}{})",
-                     static_cast<const std::byte*>(address) - allocation.data, allocation.number, device.index,
-                     allocation.bytes, allocation.made_by, allocation.live ? "" : ", released");
+// What a signal handler may have: it does not allocate.
+class FixedText {
+ public:
+  template <class... Args>
+  void add(fmt::format_string<Args...> format, Args&&... args) {
+    auto result = fmt::format_to_n(text_ + size_, sizeof text_ - size_, format, std::forward<Args>(args)...);
+    size_ = std::min(sizeof text_, size_ + result.size);
+  }
+  std::string_view text() const { return {text_, size_}; }
+
+ private:
+  char text_[1024] = {};
+  size_t size_ = 0;
+};
+
+void add_place(FixedText& text, Device& device, const void* address) {
+  const Allocation* allocation = device.memory.find(address);
+  if (allocation == nullptr) {
+    text.add("an address of device {} where nothing was allocated", device.index);
+    return;
+  }
+  text.add("byte {} of allocation {} of device {} ({} bytes, {}{})",
+           static_cast<const std::byte*>(address) - allocation->data, allocation->number, device.index,
+           allocation->bytes, std::string_view(allocation->made_by), allocation->live ? "" : ", released");
 }
 
-// The process is lost, so what a signal handler must not do (allocate, take no lock) does not matter: at worst it hangs
-// in place of a message.
+// The process is lost. It takes no lock: at worst, what it reads changes meanwhile.
 void on_fault(int signal, siginfo_t* info, void* context) {
-  Device* device = machine().device_of(info->si_addr);
-  if (device != nullptr) {
-    Allocation* allocation = device->memory.find(info->si_addr);
-    std::string place = allocation == nullptr
-                            ? fmt::format("an address of device {} where nothing was allocated", device->index)
-                            : describe(*device, *allocation, info->si_addr);
-    if (running != nullptr) die("\"{}\" touched device memory that is not its own to touch: {}", *running, place);
-    // Blocks of a large grid run on threads of their own.
-    if (device->memory.is_open()) die("a kernel touched device memory that is not its own to touch: {}", place);
-    die("host code touched device memory: {}", place);
+  if (Device* device = machine().device_of(info->si_addr)) {
+    FixedText text;
+    text.add("fake CUDA: ");
+    if (running != nullptr) {
+      text.add("\"{}\" touched device memory that is not its own to touch: ", std::string_view(*running));
+    } else if (device->memory.is_open()) {
+      // Blocks of a large grid run on threads of their own.
+      text.add("a kernel touched device memory that is not its own to touch: ");
+    } else {
+      text.add("host code touched device memory: ");
+    }
+    add_place(text, *device, info->si_addr);
+    text.add("\n");
+    [[maybe_unused]] ssize_t written = write(STDERR_FILENO, text.text().data(), text.text().size());
+    std::abort();
   }
   const struct sigaction& previous = signal == SIGSEGV ? previous_segv : previous_bus;
   if ((previous.sa_flags & SA_SIGINFO) != 0) {
@@ -66,9 +93,9 @@ std::string describe_address(const void* address) {
   Machine& all = machine();
   std::lock_guard lock(all.mutex);
   if (Device* device = all.device_of(address)) {
-    Allocation* allocation = device->memory.find(address);
-    if (allocation == nullptr) return fmt::format("an address of device {} where nothing was allocated", device->index);
-    return describe(*device, *allocation, address);
+    FixedText text;
+    add_place(text, *device, address);
+    return std::string(text.text());
   }
   const auto* byte = static_cast<const std::byte*>(address);
   auto after = all.pinned.upper_bound(byte);

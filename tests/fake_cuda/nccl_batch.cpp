@@ -35,7 +35,7 @@ class Batch {
   std::string what() const {
     if (communicator_.num_done != turn_) return "waits for earlier work of its communicator";
     if (never_begins_) return "never begins: it was planted so";
-    if (communicator_.failure() != ncclSuccess) return communicator_.last_error;
+    if (communicator_.failure() != ncclSuccess) return communicator_.failure_sentence();
     for (const Entry& entry : operations_) {
       if (!entry.done && entry.running) return entry.running->what();
     }

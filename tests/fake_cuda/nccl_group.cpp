@@ -37,6 +37,8 @@ ncclResult_t end_group() {
   group = Group{};
   if (ended.error != ncclSuccess) return ended.error;
   ncclResult_t result = ncclSuccess;
+  // All are begun before one is waited for: they may be ranks of one communicator.
+  for (const Making& making : ended.makings) static_cast<void>(making.communicator->advance_making());
   for (const Making& making : ended.makings) {
     ncclResult_t made = making.communicator->blocking ? finish_making(making.call, *making.communicator)
                                                       : making.communicator->advance_making();

@@ -49,7 +49,7 @@ ncclResult_t ncclCommRegister(const ncclComm_t communicator, void* buffer, size_
   if (ncclResult_t result = communicator->check_usable("ncclCommRegister"); result != ncclSuccess) return result;
   check_device_range("ncclCommRegister", "the buffer", buffer, bytes, communicator->device->index);
   ++communicator->num_registered;
-  *handle = new Registration{communicator};
+  *handle = communicator->handles.emplace_back(std::make_shared<Registration>(Registration{communicator})).get();
   return ncclSuccess;
 }
 
@@ -58,7 +58,7 @@ ncclResult_t ncclCommDeregister(const ncclComm_t communicator, void* handle) {
   auto* registration = static_cast<Registration*>(handle);
   if (registration->communicator != communicator) die("ncclCommDeregister: the buffer is another communicator's");
   --communicator->num_registered;
-  delete registration;
+  std::erase_if(communicator->handles, [&](const auto& held) { return held.get() == handle; });
   return ncclSuccess;
 }
 

@@ -45,7 +45,9 @@ std::function<void(const Elements&)> add_to(size_t first, size_t stride, double 
     std::visit(
         [&](auto values) {
           using Value = typename decltype(values)::value_type;
-          for (size_t i = first; i < values.size(); i += stride) values[i] += static_cast<Value>(amount);
+          using Wide = std::conditional_t<std::is_same_v<Value, BFloat16>, float, Value>;
+          for (size_t i = first; i < values.size(); i += stride)
+            values[i] = static_cast<Value>(static_cast<Wide>(values[i]) + static_cast<Wide>(amount));
         },
         elements);
   };

@@ -32,6 +32,7 @@ bool has_same_regions(const Plan& a, const Plan& b) {
 /// Why a faulty plan leaves the numbers of the right one; empty where it should not.
 std::string reason_of_same(const Plan& plan, const Plan& faulty, const PlanFault& fault, const std::string& what) {
   auto has = [&](const char* text) { return what.find(text) != std::string::npos; };
+  if (fault.name == "other types" && has("as bf16")) return "exact numbers are not rounded";
   if (fault.name == "other leaves") return "how a weight starts is no part of a step";
   if (fault.name == "other placements" && has_same_regions(plan, faulty)) return "a claim that no rank acts on";
   if (has("made twice") && has("(update")) return "the second update is by the same value";

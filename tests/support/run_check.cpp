@@ -38,10 +38,10 @@ class TamperedRun final : public ObservedRun {
   Tampering tampering_;
 };
 
+void flip_lowest_bit(BFloat16& value) { value.bits ^= 1U; }
 void flip_lowest_bit(float& value) { value = std::bit_cast<float>(std::bit_cast<uint32_t>(value) ^ 1U); }
 void flip_lowest_bit(double& value) { value = std::bit_cast<double>(std::bit_cast<uint64_t>(value) ^ 1U); }
 void flip_lowest_bit(int32_t& value) { value ^= 1; }
-void flip_lowest_bit(BFloat16& value) { value.bits ^= 1; }
 
 }  // namespace
 

@@ -1,40 +1,16 @@
 /// Sums down the columns of matrices, in an order that depends on shape and block size only.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <limits>
 
+#include "compiler/lowering/sum_stages.h"
 #include "runtime/cuda/kernels/launch.h"
 #include "runtime/cuda/kernels/packs.cuh"
 
 namespace tpc::cuda {
 
 constexpr unsigned kColumnThreads = 256;
-
-/// `batches` matrices, each of `rows` x `columns`, dense one after the other; cut into chunks of rows.
-struct ColumnShape {
-  int64_t batches = 1;
-  int64_t rows = 0;
-  int64_t columns = 0;
-  int64_t rows_of_chunk = 0;
-  int64_t chunks = 1;
-};
-
-/// Chunks enough to keep a device busy: each is summed by blocks of its own.
-inline ColumnShape chunked_columns(int64_t batches, int64_t rows, int64_t columns) {
-  constexpr int64_t kMinRows = 64;
-  constexpr int64_t kWantedBlocks = 512;
-  const int64_t blocks = batches * ceil_div(columns, 32);
-  const int64_t chunks = std::clamp<int64_t>(ceil_div(kWantedBlocks, blocks), 1, ceil_div(rows, kMinRows));
-  const int64_t rows_of_chunk = ceil_div(rows, chunks);
-  return {batches, rows, columns, rows_of_chunk, ceil_div(rows, rows_of_chunk)};
-}
-
-/// All rows in one chunk.
-inline ColumnShape whole_columns(int64_t batches, int64_t rows, int64_t columns) {
-  return {batches, rows, columns, rows, 1};
-}
 
 /// Where sum number i goes: two tensors, one after the other in i. first may be all of it.
 template <class Y>

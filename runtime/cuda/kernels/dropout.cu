@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(kThreads)
     uint64_t index = static_cast<uint64_t>(global_index_of_run(runs, run) + (i - run * runs.length));
     PhiloxBlock words = philox_block(key, stream, index / kWords);
     for (int64_t j = i; j < last; ++j) {
-      const uint32_t word = words.words[index % kWords];
+      const uint32_t word = words[index % kWords];
       y[j] = from_float<T>(word >= rule.threshold ? to_float(x[j]) * rule.factor : 0.0f);
       if (j + 1 == last) break;
       const uint64_t block = index / kWords;

@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <memory>
 
+#include "compiler/lowering/norm_grid.h"
 #include "runtime/cuda/check_cuda.h"
 #include "runtime/cuda/kernel_table.h"
 #include "runtime/cuda/kernels/column_sums.cuh"
@@ -53,17 +54,15 @@ inline NormShape norm_shape(const Region& region, int64_t pack_size, std::initia
   return {region.num_elements() / length, length, aligned && length % pack_size == 0};
 }
 
-/// Enough for a pack a thread, where that is possible.
-inline unsigned norm_threads(int64_t length, int64_t pack_size) {
-  const int64_t warps = ceil_div(length, 32 * pack_size);
-  return gpu::block_threads(static_cast<unsigned>(std::min<int64_t>(32 * warps, kMaxNormThreads)));
+inline unsigned norm_block_threads(int64_t length, size_t element_bytes) {
+  return gpu::block_threads(static_cast<unsigned>(norm_threads(length, static_cast<int64_t>(element_bytes))));
 }
 
 template <bool kCentred, class T, class P>
 std::unique_ptr<Kernel> make_norm(DeviceQueue& queue, const Region& region, const NormTensors<T, P>& tensors,
                                   float eps) {
   const NormShape shape = norm_shape(region, kPackSize<T>, {tensors.x, tensors.gain, tensors.bias, tensors.y});
-  const LaunchShape grid = {.blocks = shape.rows, .threads = norm_threads(shape.length, kPackSize<T>)};
+  const LaunchShape grid = {.blocks = shape.rows, .threads = norm_block_threads(shape.length, sizeof(T))};
   return make_kernel([=, &queue] {
     launch(kCentred ? "layer_norm" : "rms_norm", normalize_rows<kCentred, T, P>, grid, queue, shape, eps, tensors.x,
            tensors.gain, tensors.bias, tensors.y, tensors.mean, tensors.rstd);
@@ -72,13 +71,10 @@ std::unique_ptr<Kernel> make_norm(DeviceQueue& queue, const Region& region, cons
 
 template <bool kCentred, class T, class P>
 std::unique_ptr<Kernel> make_norm_grad(DeviceQueue& queue, const Region& region, const NormGradTensors<T, P>& tensors) {
-  // So many rows a block that its sums are worth their memory, and so many blocks that a device is full.
-  constexpr int64_t kRowsOfBlock = 16;
-  constexpr int64_t kThreadsOfDevice = 1 << 17;
   constexpr int64_t kMaxSharedBytes = int64_t{96} << 10;
   const NormShape shape = norm_shape(region, kPackSize<T>, {tensors.dy, tensors.x, tensors.gain, tensors.dx});
-  LaunchShape grid = {.threads = norm_threads(shape.length, kPackSize<T>)};
-  grid.blocks = std::min(ceil_div(shape.rows, kRowsOfBlock), kThreadsOfDevice / grid.threads);
+  LaunchShape grid = {.blocks = norm_grad_blocks(shape.rows, shape.length, sizeof(T)),
+                      .threads = norm_block_threads(shape.length, sizeof(T))};
   const int64_t sums = kNormSums<kCentred> * shape.length;
   const int64_t bytes = sums * static_cast<int64_t>(sizeof(float));
   const bool sums_in_shared = bytes <= kMaxSharedBytes;

@@ -5,12 +5,11 @@
 /// where what is not centred has mean 0, no avg(g), no bias.
 #pragma once
 
+#include "compiler/lowering/norm_grid.h"
 #include "runtime/cuda/kernels/block_reduce.cuh"
 #include "runtime/cuda/kernels/packs.cuh"
 
 namespace tpc::cuda {
-
-constexpr unsigned kMaxNormThreads = 512;
 
 struct NormShape {
   int64_t rows = 0;

@@ -14,7 +14,14 @@ struct DevicePhiloxKey {
 };
 
 struct PhiloxBlock {
-  uint32_t words[4];
+  uint32_t a, b, c, d;
+
+  // An array would lie in memory when it is indexed.
+  __device__ __forceinline__ uint32_t operator[](uint64_t i) const {
+    const uint32_t low = i == 0 ? a : b;
+    const uint32_t high = i == 2 ? c : d;
+    return i < 2 ? low : high;
+  }
 };
 
 /// The name of a stream of random numbers, as an argument of a kernel.
@@ -56,7 +63,7 @@ __device__ __forceinline__ PhiloxBlock philox_block(DevicePhiloxKey key, uint64_
     key.words[0] += 0x9E3779B9;
     key.words[1] += 0xBB67AE85;
   }
-  return {{a, b, c, d}};
+  return {a, b, c, d};
 }
 
 }  // namespace tpc::cuda

@@ -215,6 +215,19 @@ TEST_CASE("nothing starts before the group ends") {
   }));
 }
 
+TEST_CASE("one thread may make the communicators of several devices in a group") {
+  well(run_ranks(RanksAre::kThreads, 1, {}, [](int /*rank*/, const ncclUniqueId& id) {
+    ncclComm_t both[2] = {};
+    MUST(ncclGroupStart());
+    for (int device = 0; device < 2; ++device) {
+      MUST(cudaSetDevice(device));
+      MUST(ncclCommInitRank(&both[device], 2, id, device));
+    }
+    MUST(ncclGroupEnd());
+    for (ncclComm_t communicator : both) MUST(ncclCommDestroy(communicator));
+  }));
+}
+
 TEST_CASE("windows lie at the same place on every rank") {
   auto run = [](bool same) {
     return run_ranks(RanksAre::kThreads, 2, {}, [same](int rank, const ncclUniqueId& id) {

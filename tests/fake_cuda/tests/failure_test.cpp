@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
+#include <filesystem>
 #include <thread>
 
 #include "tests/fake_cuda/tests/check.h"
@@ -217,6 +219,55 @@ TEST_CASE("a rank that never comes is named") {
   std::vector<Ended> ended = run_ranks(RanksAre::kProcesses, 1, {"FAKE_CUDA_STUCK=1"},
                                        [](int rank, const ncclUniqueId& id) { World world(3, id, rank); });
   CHECK(contains(ended, "ncclCommInitRank: rank 0 waits for ever for ranks 1, 2"));
+}
+
+TEST_CASE("a rank that ends before the communicator is made is an error of those that came") {
+  std::vector<Ended> ended = run_ranks(RanksAre::kProcesses, 3, {}, [](int rank, const ncclUniqueId& id) {
+    ncclComm_t world = nullptr;
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    if (rank == 2) return;
+    expect(ncclCommInitRankConfig(&world, 3, id, rank, &config) == ncclInProgress, "in progress");
+    if (rank == 1) kill(getpid(), SIGKILL);
+    ncclResult_t error = ncclInProgress;
+    while (error == ncclInProgress) MUST(ncclCommGetAsyncError(world, &error));
+    expect(error == ncclRemoteError, "a remote error");
+    expect(std::string(ncclGetLastError(world)) == "rank 1 has ended before the communicator was made", "its sentence");
+    MUST(ncclCommAbort(world));
+  });
+  CHECK_MESSAGE(all_well({ended[0], ended[2]}), all_said(ended));
+}
+
+TEST_CASE("no file is left in shared memory") {
+  auto count = [] {
+    int files = 0;
+    for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
+      std::string mine = "fake_nccl." + std::to_string(getpid()) + ".";
+      files += entry.path().filename().string().starts_with(mine) ? 1 : 0;
+    }
+    return files;
+  };
+  // Killed while it waits for a rank that never comes: the next process removes its file.
+  Child lost({}, [] {
+    ncclUniqueId id;
+    MUST(ncclGetUniqueId(&id));
+    World world(2, id, 0);
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  lost.kill();
+  lost.wait();
+  ncclUniqueId id;
+  MUST(ncclGetUniqueId(&id));
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
+    std::string file = entry.path().filename();
+    if (!file.starts_with("fake_nccl.")) continue;
+    CHECK_MESSAGE(std::filesystem::exists("/proc/" + std::to_string(std::atoi(file.c_str() + 10))), file);
+  }
+  {
+    Environment environment({});
+    World world(1, id, 0);
+    CHECK(count() == 0);
+  }
 }
 
 }  // namespace fake_cuda::testing

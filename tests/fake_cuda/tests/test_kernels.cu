@@ -5,7 +5,7 @@
 namespace fake_cuda::testing {
 namespace {
 
-constexpr unsigned kThreads = 64;
+constexpr unsigned kThreads = 32;
 
 __global__ void add_scaled_kernel(float* y, const float* x, float a, int n) {
   int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);

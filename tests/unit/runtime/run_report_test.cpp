@@ -41,5 +41,27 @@ TEST_CASE("traffic is shown per kind and phase") {
   CHECK(traffic_table({}, {}) == "no communication\n");
 }
 
+TEST_CASE("times of steps that were measured unit by unit are no times of the run") {
+  StepRecord ordinary{0, {5.0F, std::nullopt}, 4, 1000};
+  StepRecord profiled{1, {4.0F, std::nullopt}, 100, 10, true};
+  CHECK(run_summary({ordinary, profiled}) ==
+        "2 steps: loss 5.000000 -> 4.000000, median 4.00 ms a step, 1000 tokens/s\n");
+  CHECK(run_summary({profiled}) == "1 step: loss 4.000000 -> 4.000000, median 100.00 ms a step, 10 tokens/s\n");
+  CHECK(nlohmann::json::parse(metrics_line(profiled))["profiled"] == true);
+}
+
+TEST_CASE("a run's summary has device memory where the device has memory of its own") {
+  StepRecord record{0, {5.5F, std::nullopt}, 4, 1000};
+  Traffic traffic{{{OpKind::kAllReduce, Phase::kForward}, 12}};
+  auto json = nlohmann::json::parse(summary_json({record}, traffic, traffic, std::nullopt));
+  CHECK(json["first_loss"] == 5.5);
+  CHECK(json["received_bytes"] == 12);
+  CHECK_FALSE(json.contains("device_memory"));
+  DeviceMemoryReport memory{1, int64_t{4} << 28, {int64_t{5} << 28, {int64_t{5} << 28, int64_t{6} << 28}}};
+  json = nlohmann::json::parse(summary_json({record}, traffic, traffic, memory));
+  CHECK(json["device_memory"]["used"] == int64_t{6} << 28);
+  CHECK(memory_line(memory) == "device memory: plan 1.25 GiB (arena 1.00 GiB), used 1.50 GiB (1.200)\n");
+}
+
 }  // namespace
 }  // namespace tpc

@@ -103,6 +103,33 @@ TEST_CASE("a contraction is one product, whatever the order of its letters") {
   }
 }
 
+TEST_CASE("operands that are swapped, or rows that begin elsewhere, make another product") {
+  std::vector<float> x, w, y;
+  LocalStep step{OpKind::kContract, {{"einsum", std::string("ab,bc->ac")}}, {}, {}, "step"};
+  step.operands = {tensor({5, 5}, x), tensor({5, 5}, w)};
+  step.results = {tensor({5, 5}, y)};
+  std::mt19937 random(5);
+  for (float& value : x) value = static_cast<float>(random() % 11) - 5;
+  for (float& value : w) value = static_cast<float>(random() % 11) - 5;
+  FusedMatmul product = matmul_of(step);
+  run_steps(product);
+  std::vector<float> right = y;
+  std::swap(product.x, product.w);
+  run_steps(product);
+  CHECK(y != right);
+  std::swap(product.x, product.w);
+  product.matmul.b.is_transposed = true;
+  run_steps(product);
+  CHECK(y != right);
+  product = matmul_of(step);
+  // A row too many for the tensors: they get room for it.
+  x.resize(64), w.resize(64), y.resize(64);
+  product.x.data = x.data(), product.w.data = w.data(), product.d.data = y.data();
+  product.matmul.a.ld += 1;
+  run_steps(product);
+  CHECK(std::vector<float>(y.begin(), y.begin() + 25) != right);
+}
+
 /// Steps on one arena, as a plan lays them out.
 class Steps {
  public:

@@ -129,6 +129,16 @@ TEST_CASE("meeting: another protocol is another build, an impossible rank is non
   }
 }
 
+TEST_CASE("meeting: there is one rank 0") {
+  TestWorld world(2);
+  Fates fates = run_threads({0, 1}, [&](int64_t rank) {
+    if (rank == 0) return meet_and_finish(world.launch(0));
+    BareRank second(world, hello_of(world, 0));
+    CHECK(second.hear_answer().reason == "two processes say that they are rank 0");
+  });
+  CHECK(fates[0] == "two processes say that they are rank 0");
+}
+
 TEST_CASE("meeting: a rank of another run is sent away, and waits for its own rank 0") {
   TestWorld world(2);
   Fates fates = run_threads({0, 1, 2}, [&](int64_t rank) {

@@ -84,7 +84,8 @@ bool is_running(pid_t id) {
 }
 
 bool are_gone(const std::vector<pid_t>& ids) {
-  Deadline deadline = Clock::now() + kLong;
+  // Left alone they would sleep for longer.
+  Deadline deadline = Clock::now() + 20'000ms;
   while (std::any_of(ids.begin(), ids.end(), is_running)) {
     if (Clock::now() > deadline) return false;
     std::this_thread::sleep_for(5ms);

@@ -1,16 +1,16 @@
-#include "tests/cuda/fake_trainer.h"
+#include "tests/cuda/training_devices.h"
 
 extern "C" tpc::DeviceModule* tpc_device_module(int version);
 
 namespace tpc::testing {
 
-DeviceModule& fake_module() { return *tpc_device_module(kDeviceModuleVersion); }
+DeviceModule& training_module() { return *tpc_device_module(kDeviceModuleVersion); }
 
-Trainer::MakeDevice fake_devices(int64_t world_size, const std::function<void(DeviceSettings&)>& change) {
+Trainer::MakeDevice training_devices(int64_t world_size, const std::function<void(DeviceSettings&)>& change) {
   DeviceSettings settings;
   settings.world_size = world_size;
   settings.timeout = std::chrono::milliseconds(20'000);
-  if (world_size > 1) settings.meeting = fake_module().make_meeting();
+  if (world_size > 1) settings.meeting = training_module().make_meeting();
   if (change) change(settings);
   return [settings](int64_t rank, ThreadWorld& world) {
     DeviceSettings own = settings;
@@ -19,7 +19,7 @@ Trainer::MakeDevice fake_devices(int64_t world_size, const std::function<void(De
     own.check_run = [&world] {
       if (world.has_failed()) throw RunEnded();
     };
-    return fake_module().open(own);
+    return training_module().open(own);
   };
 }
 
