@@ -21,6 +21,8 @@ std::vector<Descriptor> propose(const OperationGraph& graph, const Descriptor& w
   return heuristics.get_descriptors(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
 }
 
+// By the library's own note. It is silent on the engines that add a gradient up in any order: what keeps those out is
+// the form of the graph.
 bool is_deterministic(const Descriptor& configuration) {
   for (const Descriptor& engine :
        configuration.get_descriptors(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR)) {
