@@ -37,6 +37,7 @@ void BlockRunner::begin_grid(const std::function<void()>* thread_body, uint64_t 
 
 void BlockRunner::end_grid() {
   tsan_acquire(&end_edge);
+  ended_.clear();
   kept_.clear();
 }
 
@@ -84,7 +85,7 @@ void BlockRunner::start_threads(uint3 block_index, dim3 block_size, dim3 grid_si
 }
 
 void BlockRunner::finish_threads() {
-  for (unsigned i = 0; i < num_threads_; ++i) threads_[i].fiber.destroy();
+  for (unsigned i = 0; i < num_threads_; ++i) ended_.add(threads_[i].fiber);
   current_ = nullptr;
 }
 

@@ -68,6 +68,7 @@ class BlockRunner {
   Stacks stacks_;
   std::unique_ptr<SharedMemory> shared_;
   std::vector<std::unique_ptr<SharedMemory>> kept_;
+  EndedFibers ended_;
   std::vector<Thread> threads_;
   std::vector<unsigned> order_;
   unsigned num_threads_ = 0;

@@ -68,13 +68,6 @@ void Fiber::start(char* stack, size_t stack_bytes, void (*entry)(), [[maybe_unus
 #endif
 }
 
-void Fiber::destroy() {
-#if defined(GPU_EMULATION_TSAN)
-  if (tsan_fiber_ != nullptr) __tsan_destroy_fiber(tsan_fiber_);
-  tsan_fiber_ = nullptr;
-#endif
-}
-
 void Fiber::switch_stacks(Fiber& from, Fiber& to, [[maybe_unused]] bool from_ends) {
 #if defined(GPU_EMULATION_TSAN)
   // Without an edge: that one fiber runs after another is no synchronisation of theirs.
@@ -104,6 +97,26 @@ void Fiber::enter([[maybe_unused]] Fiber& scheduler) {
 void Fiber::end(Fiber& fiber, Fiber& scheduler) {
   switch_stacks(fiber, scheduler, true);
   std::abort();
+}
+
+void EndedFibers::add(Fiber& fiber) {
+  // The sanitizer knows some thousands at a time.
+  constexpr size_t kMaxFibers = 1024;
+  if (fiber.tsan_fiber_ == nullptr) return;
+  fibers_.push_back(fiber.tsan_fiber_);
+  fiber.tsan_fiber_ = nullptr;
+  if (fibers_.size() > kMaxFibers) destroy_first();
+}
+
+void EndedFibers::clear() {
+  while (!fibers_.empty()) destroy_first();
+}
+
+void EndedFibers::destroy_first() {
+#if defined(GPU_EMULATION_TSAN)
+  __tsan_destroy_fiber(fibers_.front());
+#endif
+  fibers_.pop_front();
 }
 
 }  // namespace gpu

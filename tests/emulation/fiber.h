@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <deque>
 
 namespace gpu {
 
@@ -13,8 +14,6 @@ class Fiber {
 
   /// Starts at the next switch; entry() never returns, it leaves by end(). The name is for the thread sanitizer.
   void start(char* stack, size_t stack_bytes, void (*entry)(), const char* name);
-  /// After it has ended, or when it will never run again.
-  void destroy();
 
   /// From the scheduler to `fiber`; returns when that comes back.
   static void resume(Fiber& scheduler, Fiber& fiber);
@@ -25,12 +24,32 @@ class Fiber {
   [[noreturn]] static void end(Fiber& fiber, Fiber& scheduler);
 
  private:
+  friend class EndedFibers;
+
   static void switch_stacks(Fiber& from, Fiber& to, bool from_ends);
 
   void* context_ = nullptr;  // the saved stack pointer, or the ucontext_t
   const void* stack_ = nullptr;
   size_t stack_bytes_ = 0;
   void* tsan_fiber_ = nullptr;
+};
+
+/// Fibers that have ended, or will never run again, as the thread sanitizer knows them. It gives the number of a fiber
+/// that is destroyed to a new one, and what two with one number do is no race: so they are kept for a while.
+class EndedFibers {
+ public:
+  EndedFibers() = default;
+  ~EndedFibers() { clear(); }
+  EndedFibers(const EndedFibers&) = delete;
+  EndedFibers& operator=(const EndedFibers&) = delete;
+
+  void add(Fiber& fiber);
+  void clear();
+
+ private:
+  void destroy_first();
+
+  std::deque<void*> fibers_;
 };
 
 }  // namespace gpu

@@ -92,7 +92,7 @@ bool twice_sums(const float* y) { return y[0] == 96 * kWarps && y[kThreads - 1] 
 
 const std::map<std::string, std::function<void()>>& faults() {
   static const std::map<std::string, std::function<void()>> all = {
-      {"none", [] { run(sum_twice<Barriers::kAll>, 2, twice_sums); }},
+      {"none", [] { run(sum_twice<Barriers::kAll>, 1, twice_sums); }},
       {"no_barrier_before_read", [] { run(sum_twice<Barriers::kNoneBeforeRead>, 1, twice_sums); }},
       {"no_barrier_before_reuse", [] { run(sum_twice<Barriers::kNoneBeforeReuse>, 1, twice_sums); }},
       {"shuffle_in_half_a_warp", [] { run(shuffle_in_half_a_warp, 1, anything); }},
