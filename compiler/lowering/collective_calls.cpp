@@ -26,11 +26,6 @@ int64_t contiguous_offset(const Region& part, const Region& whole) {
   return offset;
 }
 
-uintptr_t begin_of(const LocalTensor& tensor) { return reinterpret_cast<uintptr_t>(tensor.data); }
-uintptr_t end_of(const LocalTensor& tensor) {
-  return begin_of(tensor) + static_cast<uintptr_t>(tensor.region.num_elements() * byte_size(tensor.type.dtype));
-}
-
 class Builder {
  public:
   explicit Builder(const CollectiveStep& step) : step_(step), size_(step.group.size()) {}
@@ -57,9 +52,7 @@ class Builder {
 
  private:
   bool is_own(size_t member) const { return static_cast<int64_t>(member) == step_.index; }
-  bool overlap() const {
-    return begin_of(step_.input) < end_of(step_.output) && begin_of(step_.output) < end_of(step_.input);
-  }
+  bool is_over_itself() const { return overlap(step_.input, step_.output); }
   int64_t element_size() const { return byte_size(step_.input.type.dtype); }
 
   CollectiveCall& add(CollectiveCallKind kind, int64_t count) {
@@ -90,7 +83,7 @@ class Builder {
   void all_reduce() {
     int64_t count = step_.input.region.num_elements();
     CallBuffer from{Place::kInput, 0};
-    if (overlap() && step_.input.data != step_.output.data) {
+    if (is_over_itself() && step_.input.data != step_.output.data) {
       from = take_workspace(count);
       copy({Place::kInput, 0}, step_.input.region, from, step_.input.region);
     }
@@ -118,8 +111,8 @@ class Builder {
     CallBuffer from{Place::kInput, 0};
     // The library gathers in place only where the own piece lies already.
     bool is_in_place =
-        begin_of(step_.input) == begin_of(step_.output) + static_cast<uintptr_t>(step_.index * count * element_size());
-    if (overlap() && !is_in_place) {
+        step_.input.begin() == step_.output.begin() + static_cast<uintptr_t>(step_.index * count * element_size());
+    if (is_over_itself() && !is_in_place) {
       from = take_workspace(count);
       copy({Place::kInput, 0}, step_.input.region, from, step_.input.region);
     }
@@ -134,9 +127,9 @@ class Builder {
     if (!is_flat(step_.output_regions, step_.input.region)) return false;
     int64_t count = step_.output.region.num_elements();
     bool is_in_place =
-        begin_of(step_.output) == begin_of(step_.input) + static_cast<uintptr_t>(step_.index * count * element_size());
+        step_.output.begin() == step_.input.begin() + static_cast<uintptr_t>(step_.index * count * element_size());
     CallBuffer to{Place::kOutput, 0};
-    if (overlap() && !is_in_place) to = take_workspace(count);
+    if (is_over_itself() && !is_in_place) to = take_workspace(count);
     CollectiveCall& call = add(CollectiveCallKind::kReduceScatter, count);
     call.from = {Place::kInput, 0};
     call.to = to;
@@ -172,7 +165,7 @@ class Builder {
       Region in = intersection(step_.input_regions[member], step_.output.region);
       if (in.num_elements() == 0) continue;
       int64_t offset = contiguous_offset(in, step_.output.region);
-      bool is_direct = offset >= 0 && !overlap();
+      bool is_direct = offset >= 0 && !is_over_itself();
       CallBuffer buffer = is_direct ? CallBuffer{Place::kOutput, offset} : take_workspace(in.num_elements());
       received.push_back({member, in, buffer});
       result_.received += in.num_elements();
@@ -180,7 +173,7 @@ class Builder {
     // The own piece is moved before others are unpacked over the input.
     Region own = intersection(step_.input.region, step_.output.region);
     CallBuffer kept;
-    if (overlap() && own.num_elements() > 0) {
+    if (is_over_itself() && own.num_elements() > 0) {
       kept = take_workspace(own.num_elements());
       copy({Place::kInput, 0}, step_.input.region, kept, own);
     }
@@ -198,7 +191,7 @@ class Builder {
       }
       add(CollectiveCallKind::kGroupEnd, 0);
     }
-    if (overlap()) {
+    if (is_over_itself()) {
       copy(kept, own, {Place::kOutput, 0}, step_.output.region);
     } else {
       copy({Place::kInput, 0}, step_.input.region, {Place::kOutput, 0}, step_.output.region);

@@ -9,13 +9,11 @@
 namespace tpc {
 namespace {
 
-int64_t num_bytes(const LocalTensor& tensor) { return tensor.region.num_elements() * byte_size(tensor.type.dtype); }
-
 bool is_empty(const LocalTensor& tensor) { return tensor.region.num_elements() == 0; }
 
 KernelWork whole_copy(const LocalStep& step) {
   bool is_there = step.operands[0].data == step.results[0].data;
-  return {.copied_bytes = is_there ? 0 : num_bytes(step.results[0])};
+  return {.copied_bytes = is_there ? 0 : step.results[0].num_bytes()};
 }
 
 int shared_launches(const LocalStep& step) {
@@ -48,15 +46,15 @@ KernelWork kernel_work(std::span<const LocalStep> steps) {
       return {.launches = shared_launches(first)};
     case OpKind::kMask:
       if (first.is_first_in_group) return whole_copy(first);
-      return {.filled_bytes = num_bytes(first.results[0])};
+      return {.filled_bytes = first.results[0].num_bytes()};
     case OpKind::kPad:
-      return {.filled_bytes = num_bytes(first.results[0]), .launches = is_empty(first.operands[0]) ? 0 : 1};
+      return {.filled_bytes = first.results[0].num_bytes(), .launches = is_empty(first.operands[0]) ? 0 : 1};
     case OpKind::kReduceSum:
       return {.launches = sum_launches(first)};
     case OpKind::kReshape:
       return whole_copy(first);
     case OpKind::kZeroPad:
-      return {.filled_bytes = num_bytes(first.results[0]), .launches = shared_launches(first)};
+      return {.filled_bytes = first.results[0].num_bytes(), .launches = shared_launches(first)};
     default:
       return {.launches = 1};
   }

@@ -1,6 +1,7 @@
 /// A step as one rank executes it: tensors with their regions and addresses.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,7 +21,15 @@ struct LocalTensor {
   float* f32() const { return static_cast<float*>(data); }
   BFloat16* bf16() const { return static_cast<BFloat16*>(data); }
   int32_t* i32() const { return static_cast<int32_t*>(data); }
+
+  int64_t num_bytes() const { return region.num_elements() * byte_size(type.dtype); }
+  /// Its bytes are the addresses from begin() to end().
+  uintptr_t begin() const { return reinterpret_cast<uintptr_t>(data); }
+  uintptr_t end() const { return begin() + static_cast<uintptr_t>(num_bytes()); }
 };
+
+/// Have bytes in common.
+inline bool overlap(const LocalTensor& a, const LocalTensor& b) { return a.begin() < b.end() && b.begin() < a.end(); }
 
 struct LocalStep {
   OpKind op = OpKind::kAdd;

@@ -72,6 +72,13 @@ struct FusedMatmul {
   std::optional<LocalTensor> aux;
 };
 
+/// What a product reads and what it writes, whole; no two of them share bytes, except two that are read.
+struct TouchedTensors {
+  std::vector<LocalTensor> read;
+  std::vector<LocalTensor> written;
+};
+TouchedTensors touched_by(const FusedMatmul& product);
+
 /// What the first steps become.
 struct FusedSteps {
   size_t count = 0;  ///< how many steps

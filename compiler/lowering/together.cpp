@@ -37,10 +37,7 @@ class Ranges {
 
 template <class Action>
 void for_each_range(std::span<const LocalTensor> tensors, const Action& action) {
-  for (const LocalTensor& tensor : tensors) {
-    auto begin = reinterpret_cast<uintptr_t>(tensor.data);
-    action(begin, begin + static_cast<uintptr_t>(tensor.region.num_elements() * byte_size(tensor.type.dtype)));
-  }
+  for (const LocalTensor& tensor : tensors) action(tensor.begin(), tensor.end());
 }
 
 /// An update writes its first operand.

@@ -27,8 +27,8 @@ struct Packed {
 
 class MatmulKernel final : public Kernel {
  public:
-  MatmulKernel(const FusedMatmul& product, const std::string& name, bool tf32, DeviceQueue& queue)
-      : name_(name), queue_(queue), tensors_(pointers_of(product)) {
+  MatmulKernel(const FusedMatmul& product, bool tf32, DeviceQueue& queue)
+      : queue_(queue), tensors_(pointers_of(product)) {
     const Matmul& matmul = product.matmul;
     a_ = pack(matmul.a);
     b_ = pack(matmul.b);
@@ -79,7 +79,6 @@ class MatmulKernel final : public Kernel {
     return packed;
   }
 
-  std::string name_;
   DeviceQueue& queue_;
   MatmulPointers tensors_;
   std::optional<Packed> a_;
@@ -115,7 +114,7 @@ std::unique_ptr<Kernel> Matmuls::prepare(std::span<const LocalStep> steps, const
   TPC_CHECK(fused.count == steps.size(), "{} of {} steps are products", fused.count, steps.size());
   std::vector<std::unique_ptr<Kernel>> kernels;
   for (const FusedMatmul& product : fused.matmuls) {
-    kernels.push_back(prepare_one(product, steps[0].name));
+    kernels.push_back(prepare_one(product));
     if (kernels.back() == nullptr) break;
   }
   if (kernels.back() != nullptr) {
@@ -132,8 +131,8 @@ std::unique_ptr<Kernel> Matmuls::prepare(std::span<const LocalStep> steps, const
 }
 
 // nullptr where the library cannot do it.
-std::unique_ptr<Kernel> Matmuls::prepare_one(const FusedMatmul& product, const std::string& name) {
-  auto kernel = std::make_unique<MatmulKernel>(product, name, options_.tf32, queue_);
+std::unique_ptr<Kernel> Matmuls::prepare_one(const FusedMatmul& product) {
+  auto kernel = std::make_unique<MatmulKernel>(product, options_.tf32, queue_);
   const MatmulProblem& problem = kernel->problem();
   auto known = algorithms_.find(problem.form());
   if (known == algorithms_.end()) {

@@ -38,7 +38,7 @@ class Matmuls {
   std::unique_ptr<Kernel> prepare(std::span<const LocalStep> steps, const PrepareStep& prepare_step);
 
  private:
-  std::unique_ptr<Kernel> prepare_one(const FusedMatmul& product, const std::string& name);
+  std::unique_ptr<Kernel> prepare_one(const FusedMatmul& product);
 
   MatmulOptions options_;
   DeviceQueue& queue_;

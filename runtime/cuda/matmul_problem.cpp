@@ -101,9 +101,10 @@ MatmulProblem::MatmulProblem(const Matmul& matmul, bool tf32, const MatmulPointe
     set(product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, pointers.aux);
     set(product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, matmul.aux_ld);
   }
-  form_ = fmt::format("{}x{}x{}*{} {} {} {} {}{}", matmul.m, matmul.n, matmul.k, matmul.batch,
+  form_ = fmt::format("{}x{}x{}*{} {} {} {} {} {} {}{}", matmul.m, matmul.n, matmul.k, matmul.batch,
                       matrix_text(matmul.a, alignment_[0]), matrix_text(matmul.b, alignment_[1]),
-                      matrix_text(matmul.d, alignment_[2]), to_string(matmul.epilogue), tf32 ? " tf32" : "");
+                      matrix_text(matmul.d, alignment_[2]), to_string(matmul.epilogue), alignment_of(pointers.bias),
+                      alignment_of(pointers.aux), tf32 ? " tf32" : "");
 }
 
 std::vector<cublasLtMatmulAlgo_t> MatmulProblem::algorithms(cublasLtHandle_t handle, int64_t workspace,

@@ -8,14 +8,10 @@
 namespace tpc::cuda {
 namespace {
 
-size_t num_bytes(const LocalTensor& tensor) {
-  return static_cast<size_t>(tensor.region.num_elements() * byte_size(tensor.type.dtype));
-}
-
 /// All of a tensor, to where it may lie already.
 std::unique_ptr<Kernel> make_whole_copy(const LocalTensor& from, const LocalTensor& to, DeviceQueue& queue) {
-  const size_t bytes = num_bytes(to);
-  TPC_CHECK(num_bytes(from) == bytes, "a copy of {} bytes to {}", num_bytes(from), bytes);
+  const auto bytes = static_cast<size_t>(to.num_bytes());
+  TPC_CHECK(from.num_bytes() == to.num_bytes(), "a copy of {} bytes to {}", from.num_bytes(), bytes);
   return make_kernel([=, &queue, source = from.data, destination = to.data] {
     if (source == destination || bytes == 0) return;
     TPC_CUDA(cudaMemcpyAsync(destination, source, bytes, cudaMemcpyDeviceToDevice, queue.stream()));
@@ -23,8 +19,8 @@ std::unique_ptr<Kernel> make_whole_copy(const LocalTensor& from, const LocalTens
 }
 
 void set_zero(const LocalTensor& tensor, const DeviceQueue& queue) {
-  if (num_bytes(tensor) == 0) return;
-  TPC_CUDA(cudaMemsetAsync(tensor.data, 0, num_bytes(tensor), queue.stream()));
+  if (static_cast<size_t>(tensor.num_bytes()) == 0) return;
+  TPC_CUDA(cudaMemsetAsync(tensor.data, 0, static_cast<size_t>(tensor.num_bytes()), queue.stream()));
 }
 
 /// The elements that two parts of one tensor share.

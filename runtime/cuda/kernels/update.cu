@@ -39,7 +39,7 @@ std::unique_ptr<Kernel> prepare_update_group(std::span<const LocalStep> steps, D
     TPC_CHECK(to.type.dtype == from.type.dtype, "an update of {} by {}", to_string(to.type), to_string(from.type));
     // The optimizer has written over the parameter.
     if (to.data == from.data) continue;
-    sizes.push_back(to.region.num_elements() * byte_size(to.type.dtype) / static_cast<int64_t>(sizeof(uint16_t)));
+    sizes.push_back(to.num_bytes() / static_cast<int64_t>(sizeof(uint16_t)));
     tensors.push_back({.from = static_cast<const uint16_t*>(from.data),
                        .to = static_cast<uint16_t*>(to.data),
                        .size = sizes.back(),
