@@ -16,7 +16,11 @@ ReduceOp reduce_op(const PlanStep& step) {
 class Lowering {
  public:
   Lowering(const Plan& plan, const RankPlan& program, std::byte* arena, const NumTogether& num_together)
-      : plan_(plan), program_(program), arena_(arena), num_together_(num_together), change_(first_change(plan)) {}
+      : plan_(plan),
+        program_(program),
+        arena_(arena),
+        num_together_(num_together),
+        change_(first_changing_step(plan)) {}
 
   RankUnits run() {
     auto size = static_cast<int>(program_.steps->size());
@@ -150,7 +154,7 @@ RankUnits lower_rank(const Plan& plan, const RankPlan& program, std::byte* arena
   return Lowering(plan, program, arena, num_together).run();
 }
 
-int first_change(const Plan& plan) {
+int first_changing_step(const Plan& plan) {
   auto changes = [&](const PlanStep& step) {
     return step.op == OpKind::kUpdate || std::ranges::any_of(step.results, [&](int tensor) {
              return plan.tensors[static_cast<size_t>(tensor)].offset < plan.persistent_bytes;

@@ -48,6 +48,6 @@ LocalTensor local_tensor(const Plan& plan, const RankPlan& program, int tensor, 
 RankUnits lower_rank(const Plan& plan, const RankPlan& program, std::byte* arena, const NumTogether& num_together = {});
 
 /// `first_change` in steps of the plan.
-int first_change(const Plan& plan);
+int first_changing_step(const Plan& plan);
 
 }  // namespace tpc

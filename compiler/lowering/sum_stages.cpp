@@ -4,6 +4,8 @@
 #include <span>
 #include <utility>
 
+#include "compiler/core/check.h"
+
 namespace tpc {
 namespace {
 
@@ -60,6 +62,7 @@ int64_t SumStage::row_chunk() const {
 int64_t SumStage::num_parts() const { return inner > 1 ? columns().chunks : ceil_div(summed, row_chunk()); }
 
 std::vector<SumStage> sum_stages(const Shape& shape, const std::vector<int64_t>& summed) {
+  TPC_CHECK(num_elements(shape) > 0, "a sum of an empty part {}", to_string(shape));
   std::vector<DimGroup> groups = group_dims(shape, summed);
   std::vector<SumStage> stages;
   int64_t offset = 0;

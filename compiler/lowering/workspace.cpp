@@ -6,16 +6,12 @@
 #include "compiler/lowering/collective_calls.h"
 #include "compiler/lowering/norm_grid.h"
 #include "compiler/lowering/sum_stages.h"
+#include "compiler/lowering/tensor_chunks.h"
 
 namespace tpc {
 namespace {
 
 constexpr int64_t kFloat = sizeof(float);
-
-int64_t whole_lines(int64_t bytes) {
-  constexpr int64_t kLine = 256;
-  return (bytes + kLine - 1) / kLine * kLine;
-}
 
 /// A float for every row of the queries' heads.
 int64_t attention_grad_workspace(const LocalTensor& q) {
@@ -31,9 +27,8 @@ int64_t norm_grad_workspace(const LocalTensor& x, int64_t sums) {
 
 /// A double for every chunk of the tensors.
 int64_t sum_squares_workspace(std::span<const LocalStep> steps) {
-  constexpr int64_t kChunk = 1 << 13;
   int64_t chunks = 0;
-  for (const LocalStep& step : steps) chunks += (step.operands[0].region.num_elements() + kChunk - 1) / kChunk;
+  for (const LocalStep& step : steps) chunks += num_chunks(step.operands[0].region.num_elements());
   return chunks * static_cast<int64_t>(sizeof(double));
 }
 
@@ -46,6 +41,11 @@ int64_t contraction_workspace(std::span<const LocalStep> steps) {
 }
 
 }  // namespace
+
+int64_t whole_lines(int64_t bytes) {
+  constexpr int64_t kLine = 256;
+  return (bytes + kLine - 1) / kLine * kLine;
+}
 
 int64_t packed_matrix_bytes(const BlasMatrix& matrix) {
   return matrix.copy ? whole_lines(matrix.copy->loop.num_elements() * byte_size(matrix.dtype)) : 0;

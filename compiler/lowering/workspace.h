@@ -14,6 +14,9 @@ namespace tpc {
 /// What cuBLASLt is given on a Hopper GPU; with less it leaves out its best algorithms.
 inline constexpr int64_t kMatmulWorkspace = int64_t{32} << 20;
 
+/// Working memory of a kernel is taken in lines of 256 bytes: `bytes` rounded up.
+int64_t whole_lines(int64_t bytes);
+
 /// Of a matrix that is copied before or after its product, in whole lines; 0 for others.
 int64_t packed_matrix_bytes(const BlasMatrix& matrix);
 

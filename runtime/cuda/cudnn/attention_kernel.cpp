@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/lowering/workspace.h"
 #include "runtime/cuda/check_cuda.h"
 #include "runtime/cuda/cudnn/plan.h"
 #include "runtime/cuda/cudnn/variant_pack.h"
@@ -14,11 +15,6 @@ namespace {
 
 /// More is refused: scores of one key head's queries at some 20 thousand tokens.
 constexpr int64_t kMostWorkspace = int64_t{4} << 30;
-
-int64_t whole_lines(int64_t bytes) {
-  constexpr int64_t kLine = 256;
-  return (bytes + kLine - 1) / kLine * kLine;
-}
 
 /// The library's state for one stream.
 class Handle {

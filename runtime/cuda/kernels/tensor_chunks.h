@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "compiler/lowering/local_step.h"
+#include "compiler/lowering/tensor_chunks.h"
 #include "runtime/cuda/kernels/packs.cuh"
 
 namespace tpc::cuda {
@@ -15,11 +16,6 @@ struct Chunk {
   int32_t tensor = 0;
   int32_t index = 0;
 };
-
-/// Some tens of microseconds of a block's share of the memory; a multiple of every pack.
-constexpr int64_t kChunkSize = 1 << 13;
-
-inline int64_t num_chunks(int64_t size) { return (size + kChunkSize - 1) / kChunkSize; }
 
 /// The chunks of tensors of these sizes, tensor after tensor.
 inline std::vector<Chunk> chunks_of(std::span<const int64_t> sizes) {
