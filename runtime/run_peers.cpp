@@ -39,8 +39,10 @@ void add_text(std::string_view text, Traffic& sum) {
 
 }  // namespace
 
-RunPeers::RunPeers(const Launch& launch, const StoreIdentity& identity, std::chrono::milliseconds patience)
-    : store_(std::make_unique<ControlStore>(launch, identity, StorePatience{.meeting = patience})),
+RunPeers::RunPeers(const Launch& launch, const StoreIdentity& identity, std::chrono::milliseconds patience,
+                   ControlStore::WhenStuck when_stuck)
+    : store_(
+          std::make_unique<ControlStore>(launch, identity, StorePatience{.meeting = patience}, std::move(when_stuck))),
       local_rank_(launch.local_rank),
       patience_(patience) {}
 
@@ -69,6 +71,8 @@ void RunPeers::check_run() const {
   if (store_) store_->throw_if_failed();
 }
 
-bool RunPeers::fail(const std::string& message) { return !store_ || store_->fail(message); }
+std::optional<std::string> RunPeers::fail(const std::string& message) {
+  return store_ ? store_->fail(message) : message;
+}
 
 }  // namespace tpc

@@ -20,7 +20,8 @@ class RunPeers {
   /// Alone.
   RunPeers() = default;
   /// One rank of `launch.world_size`; returns when all have met. See ControlStore for errors.
-  RunPeers(const Launch& launch, const StoreIdentity& identity, std::chrono::milliseconds patience);
+  RunPeers(const Launch& launch, const StoreIdentity& identity, std::chrono::milliseconds patience,
+           ControlStore::WhenStuck when_stuck);
 
   /// nullopt: all ranks of the run are here.
   std::optional<int64_t> rank() const;
@@ -40,8 +41,8 @@ class RunPeers {
 
   /// Throws when another rank has ended the run. From any thread.
   void check_run() const;
-  /// Ends the run on all ranks; false when another failure was first, which is told elsewhere.
-  bool fail(const std::string& message);
+  /// Ends the run on all ranks; what this one tells its user, see ControlStore.
+  std::optional<std::string> fail(const std::string& message);
 
  private:
   std::unique_ptr<ControlStore> store_;

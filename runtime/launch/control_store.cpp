@@ -28,8 +28,8 @@ void allow_descriptors(int64_t world_size) {
 
 std::unique_ptr<StoreSide> make_side(Mailbox& mailbox, const Launch& launch, const StoreIdentity& identity,
                                      StorePatience patience) {
-  Hello own{launch.rank,        launch.world_size, launch.run_id, launch.restart,
-            identity.plan_hash, identity.build,    identity.nccl};
+  Hello own{launch.rank,        launch.world_size, launch.run_id,  launch.restart,
+            identity.plan_hash, identity.options,  identity.build, identity.nccl};
   TPC_CHECK(launch.rank >= 0 && launch.rank < launch.world_size, "rank {} of {}", launch.rank, launch.world_size);
   if (launch.world_size == 1) return std::make_unique<StoreCenter>(mailbox, own, Descriptor(), patience);
   TPC_CHECK(launch.meeting || launch.listener >= 0, "{} ranks without a meeting point", launch.world_size);
@@ -42,19 +42,24 @@ std::unique_ptr<StoreSide> make_side(Mailbox& mailbox, const Launch& launch, con
 
 }  // namespace
 
-ControlStore::ControlStore(const Launch& launch, const StoreIdentity& identity, StorePatience patience)
+ControlStore::ControlStore(const Launch& launch, const StoreIdentity& identity, StorePatience patience,
+                           WhenStuck when_stuck)
     : rank_(launch.rank),
       world_size_(launch.world_size),
       starter_tells_deaths_(launch.is_started_by_tprun()),
       side_(make_side(mailbox_, launch, identity, patience)) {
   try {
-    watch_ = std::thread([this] { side_->run(); });
+    watch_ = std::thread([this, farewell = patience.farewell, when_stuck = std::move(when_stuck)] {
+      side_->run();
+      if (when_stuck && mailbox_.failure() && !mailbox_.wait_for_stop(farewell)) when_stuck(told_here());
+    });
   } catch (const std::system_error& error) {
     throw DeviceError(fmt::format("the system gives no thread to watch the other ranks: {}", error.what()));
   }
   if (mailbox_.wait_for_welcome()) return;
   // The others hear of it before this process goes.
   mailbox_.wait_for_close();
+  mailbox_.post_stop();
   watch_.join();
   throw_if_failed();
   throw RunEnded();
@@ -69,10 +74,18 @@ ControlStore::~ControlStore() {
 void ControlStore::throw_if_failed() const {
   std::optional<RunFailure> failure = mailbox_.failure();
   if (!failure) return;
-  bool is_told =
-      failure->kind == RunFailure::Kind::kFailed || (failure->kind == RunFailure::Kind::kDied && starter_tells_deaths_);
-  if (failure->teller == rank_ && !is_told) throw DeviceError(failure->message);
+  // A failure of its own is told where it was met.
+  bool is_noticed = failure->kind != RunFailure::Kind::kFailed;
+  if (std::optional<std::string> told = told_here(); told && is_noticed) throw DeviceError(*told);
   throw RunEnded();
+}
+
+// Of the failure that ended the run, what this rank tells its user.
+std::optional<std::string> ControlStore::told_here() const {
+  std::optional<RunFailure> failure = mailbox_.failure();
+  if (!failure || failure->teller != rank_) return std::nullopt;
+  if (failure->kind == RunFailure::Kind::kDied && starter_tells_deaths_) return std::nullopt;
+  return failure->message;
 }
 
 std::vector<std::string> ControlStore::meet(Round round, size_t most) {
@@ -114,15 +127,12 @@ void ControlStore::finish(std::chrono::milliseconds patience) {
   mailbox_.wait_for_close();
 }
 
-bool ControlStore::fail(std::string message) {
-  if (mailbox_.is_closed()) {
-    std::optional<RunFailure> failure = mailbox_.failure();
-    return !failure || failure->rank == rank_;
+std::optional<std::string> ControlStore::fail(std::string message) {
+  if (!mailbox_.is_closed()) {
+    mailbox_.post(RunFailure{RunFailure::Kind::kFailed, rank_, rank_, message});
+    mailbox_.wait_for_close();
   }
-  mailbox_.post(RunFailure{RunFailure::Kind::kFailed, rank_, rank_, std::move(message)});
-  mailbox_.wait_for_close();
-  std::optional<RunFailure> failure = mailbox_.failure();
-  return !failure || (failure->kind == RunFailure::Kind::kFailed && failure->rank == rank_);
+  return mailbox_.failure() ? told_here() : std::move(message);
 }
 
 }  // namespace tpc

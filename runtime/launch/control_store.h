@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,8 +19,9 @@ namespace tpc {
 
 /// All that the ranks of a run must agree on; each text has at most 1000 characters.
 struct StoreIdentity {
-  /// Of the plan, and of the options that change what is computed.
   std::string plan_hash;
+  /// The options that change what is computed, for people.
+  std::string options;
   /// Of this program.
   std::string build;
   /// Version of NCCL; "" where it is not used.
@@ -38,7 +40,12 @@ class ControlStore {
   /// Returns when all ranks have met. DeviceError: rank 0 cannot listen or was not reached, ranks are missing when
   /// patience.meeting ends (named), or a rank does not fit the others (named with what differs). Connections that are
   /// no rank's are closed and ignored. RunEnded: rank 0 tells.
-  ControlStore(const Launch& launch, const StoreIdentity& identity, StorePatience patience = {});
+  ///
+  /// `when_stuck`: called when the run has failed and this object still lives after patience.farewell, so that the rank
+  /// hangs somewhere; with what it had to tell its user, see fail(). It ends the process.
+  using WhenStuck = std::function<void(const std::optional<std::string>& told)>;
+  ControlStore(const Launch& launch, const StoreIdentity& identity, StorePatience patience = {},
+               WhenStuck when_stuck = {});
   /// A run that neither finished nor failed fails here: this rank left it.
   ~ControlStore();
   ControlStore(const ControlStore&) = delete;
@@ -55,10 +62,10 @@ class ControlStore {
   /// Waits until all ranks are done. From here on a connection that ends is no failure.
   void finish(std::chrono::milliseconds patience);
 
-  /// Ends the run on all ranks: `message` says what failed here, and this rank tells it its user. False when another
-  /// failure was first: that one is the cause, and is told elsewhere. Returns when the other ranks have heard, in at
-  /// most a few seconds. From any thread; after finish() it does nothing and returns true.
-  bool fail(std::string message);
+  /// Ends the run on all ranks: `message` says what failed here. Returns what this rank tells its user: `message`, or
+  /// what was the cause when another failure was first; nullopt when another rank tells. Returns when the other ranks
+  /// have heard, in at most a few seconds. From any thread; after finish() it does nothing but return `message`.
+  std::optional<std::string> fail(std::string message);
 
   /// Why the run has ended; nullopt while it goes on, and when it has finished. From any thread, at any time.
   std::optional<RunFailure> failure() const { return mailbox_.failure(); }
@@ -67,6 +74,7 @@ class ControlStore {
 
  private:
   std::vector<std::string> meet(Round round, size_t most);
+  std::optional<std::string> told_here() const;
 
   int64_t rank_;
   int64_t world_size_;

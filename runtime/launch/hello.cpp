@@ -20,7 +20,7 @@ std::string encode_hello(const Hello& hello) {
   body.i64(hello.rank);
   body.i64(hello.world_size);
   body.i64(hello.restart);
-  for (const std::string* text : {&hello.run_id, &hello.plan_hash, &hello.build, &hello.nccl}) {
+  for (const std::string* text : {&hello.run_id, &hello.plan_hash, &hello.options, &hello.build, &hello.nccl}) {
     TPC_CHECK(text->size() <= kLongestText, "a text of {} characters in a hello", text->size());
     body.text(*text);
   }
@@ -57,7 +57,7 @@ HelloReading read_hello(std::string_view bytes) {
   }
   hello.world_size = body.i64();
   hello.restart = body.i64();
-  for (std::string* text : {&hello.run_id, &hello.plan_hash, &hello.build, &hello.nccl}) {
+  for (std::string* text : {&hello.run_id, &hello.plan_hash, &hello.options, &hello.build, &hello.nccl}) {
     *text = body.text();
     if (text->size() > kLongestText) return stranger();
   }
@@ -82,6 +82,9 @@ std::string mismatch(const Hello& rank_0, const Hello& other) {
     return fmt::format("rank {} is of another build ({}; rank 0: {})", rank, other.build, rank_0.build);
   }
   if (other.plan_hash != rank_0.plan_hash) return fmt::format("rank {} has another plan than rank 0", rank);
+  if (other.options != rank_0.options) {
+    return fmt::format("rank {} runs with {}, rank 0 with {}", rank, other.options, rank_0.options);
+  }
   if (other.nccl != rank_0.nccl) {
     auto shown = [](const std::string& version) { return version.empty() ? "none" : version; };
     return fmt::format("NCCL {} on rank {}, {} on rank 0", shown(other.nccl), rank, shown(rank_0.nccl));

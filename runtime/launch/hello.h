@@ -8,7 +8,7 @@
 
 namespace tpc {
 
-constexpr uint32_t kStoreVersion = 1;
+constexpr uint32_t kStoreVersion = 2;
 
 /// Who a process is. Texts have at most 1000 characters.
 struct Hello {
@@ -16,9 +16,10 @@ struct Hello {
   int64_t world_size = 1;
   std::string run_id;
   int64_t restart = 0;
-  /// All that ranks must agree on: a hash of the plan and of the options that change what is computed, the version of
-  /// this program, and of NCCL ("" where it is not used).
+  /// All that ranks must agree on: the plan, the options that change what is computed, the version of this program, and
+  /// of NCCL ("" where it is not used).
   std::string plan_hash;
+  std::string options;
   std::string build;
   std::string nccl;
   bool operator==(const Hello&) const = default;

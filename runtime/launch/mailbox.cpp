@@ -34,7 +34,9 @@ void Mailbox::post_stop() {
   {
     std::lock_guard lock(mutex_);
     orders_.stop = true;
+    is_stopped_ = true;
   }
+  changed_.notify_all();
   wake();
 }
 
@@ -53,6 +55,11 @@ std::optional<std::vector<std::string>> Mailbox::wait_for_result() {
 void Mailbox::wait_for_close() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return is_closed_; });
+}
+
+bool Mailbox::wait_for_stop(std::chrono::milliseconds patience) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, patience, [&] { return is_stopped_; });
 }
 
 std::optional<RunFailure> Mailbox::failure() const {

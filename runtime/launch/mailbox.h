@@ -1,6 +1,7 @@
 /// Between the threads that call a control store and the one that watches its connections.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <optional>
@@ -28,6 +29,8 @@ class Mailbox {
   std::optional<std::vector<std::string>> wait_for_result();
   /// Until the run has ended and its connections are closed.
   void wait_for_close();
+  /// Of the watching thread: false when nobody has posted a stop after that time.
+  bool wait_for_stop(std::chrono::milliseconds patience);
   std::optional<RunFailure> failure() const;
   bool is_closed() const;
 
@@ -56,6 +59,7 @@ class Mailbox {
   Orders orders_;
   bool is_welcome_ = false;
   bool is_closed_ = false;
+  bool is_stopped_ = false;
   std::optional<std::vector<std::string>> result_;
   std::optional<RunFailure> failure_;
 };

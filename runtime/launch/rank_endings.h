@@ -7,6 +7,8 @@
 
 namespace tpc {
 
+/// Exit code of a program whose device or peer has failed.
+constexpr int kDeviceError = 69;
 /// Exit code of a rank of `tprun --ranks` that ends only because another one has failed, and that prints nothing. Seen
 /// by the starter alone, which makes it 69.
 constexpr int kHeardOfFailure = 71;

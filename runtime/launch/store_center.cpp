@@ -69,10 +69,19 @@ void StoreCenter::wait_for_events() {
   std::vector<pollfd> entries = {{mailbox_.descriptor(), POLLIN, 0}};
   if (listener_.is_open()) entries.push_back({listener_.number(), POLLIN, 0});
   for (const Guest& guest : guests_) entries.push_back({guest.socket.number(), POLLIN, 0});
-  for (const auto& peer : peers_) {
-    if (peer) entries.push_back({peer->descriptor(), peer->events(), 0});
+  const size_t first_peer = entries.size();
+  std::vector<int64_t> ranks;
+  for (int64_t rank = 1; rank < world_size(); ++rank) {
+    const auto& peer = peers_[static_cast<size_t>(rank)];
+    if (!peer) continue;
+    entries.push_back({peer->descriptor(), peer->events(), 0});
+    ranks.push_back(rank);
   }
   poll(entries.data(), entries.size(), milliseconds_until(next_deadline()));
+  ready_.clear();
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    if (entries[first_peer + i].revents != 0) ready_.push_back(ranks[i]);
+  }
 }
 
 Deadline StoreCenter::next_deadline() const {
@@ -179,7 +188,7 @@ void StoreCenter::send_to_all(Frame::Type type, std::string_view body) {
 }
 
 void StoreCenter::hear_peers() {
-  for (int64_t rank = 1; rank < world_size(); ++rank) {
+  for (int64_t rank : ready_) {
     if (peers_[static_cast<size_t>(rank)]) hear(rank);
   }
 }

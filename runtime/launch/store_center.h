@@ -75,6 +75,7 @@ class StoreCenter final : public StoreSide {
   Deadline closing_deadline_;
   std::vector<Guest> guests_;
   std::vector<std::unique_ptr<Connection>> peers_;  // by rank; none for rank 0 and those not there
+  std::vector<int64_t> ready_;                      // ranks whose connections have something to read or room to write
   int64_t num_peers_ = 0;
   std::optional<Meeting> round_;
   std::optional<RunFailure> unsettled_;

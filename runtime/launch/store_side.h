@@ -17,6 +17,8 @@ struct StorePatience {
   std::chrono::milliseconds meeting{60'000};
   /// Without a sign of life from a rank, before it counts as gone.
   std::chrono::milliseconds silence{10'000};
+  /// For a rank to come back after the run has failed.
+  std::chrono::milliseconds farewell{5'000};
 };
 
 /// The side of one rank, run by its watching thread.

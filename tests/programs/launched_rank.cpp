@@ -47,7 +47,7 @@ void act(ControlStore& store, const std::string& action, bool is_chosen) {
     fmt::print(stderr, "here is rank {} of the run\nall ranks say this\n", store.rank());
   }
   if (action == "fail" && is_chosen) {
-    if (store.fail("it failed")) throw UserError(SourceLoc{}, "it failed");
+    if (std::optional<std::string> told = store.fail("it failed")) throw UserError(SourceLoc{}, *told);
     throw RunEnded();
   }
   if (action == "die" && is_chosen) raise(SIGKILL);
@@ -73,7 +73,7 @@ int run_rank(const Launch& launch, const std::string& action, bool is_chosen) {
   }
   if (action == "quit" && is_chosen) return 3;
   try {
-    ControlStore store(launch, {"plan", "build", ""}, {60'000ms, action == "stop" ? 500ms : 10'000ms});
+    ControlStore store(launch, {"plan", "", "build", ""}, {60'000ms, action == "stop" ? 500ms : 10'000ms});
     act(store, action, is_chosen);
     return 0;
   } catch (const UserError& error) {

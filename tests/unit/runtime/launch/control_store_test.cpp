@@ -115,7 +115,7 @@ TEST_CASE("store: a rank whose connection breaks has died, and rank 0 tells") {
       dying.hear(Frame::Type::kWelcome);
       return;
     }
-    ControlStore store(world.launch(rank), {"plan", "build", ""}, {kLong, kLong});
+    ControlStore store(world.launch(rank), {"plan", "options", "build", ""}, {kLong, kLong});
     store.barrier("never", kLong);
   });
   CHECK(fates == Fates{"rank 2 has died (its connection to rank 0 broke)", "heard of it", "done"});
@@ -131,7 +131,7 @@ TEST_CASE("store: under a starter that tells deaths no rank does") {
       dying.hear_answer();
       return;
     }
-    ControlStore store(launch, {"plan", "build", ""}, {kLong, kLong});
+    ControlStore store(launch, {"plan", "options", "build", ""}, {kLong, kLong});
     store.barrier("never", kLong);
   });
   CHECK(fates == Fates{"heard of it", "done"});
@@ -141,7 +141,7 @@ TEST_CASE("store: a death is the cause of the failures that follow it at once") 
   TestWorld world(3);
   Fates fates = run_threads({0, 1, 2}, [&](int64_t rank) {
     if (rank == 0) {
-      ControlStore store(world.launch(0), {"plan", "build", ""}, {kLong, kLong});
+      ControlStore store(world.launch(0), {"plan", "options", "build", ""}, {kLong, kLong});
       store.barrier("never", kLong);
       return;
     }
@@ -170,7 +170,7 @@ TEST_CASE("store: a rank that says nothing more is noticed") {
       silent.hear_end();
       return;
     }
-    ControlStore store(world.launch(rank), {"plan", "build", ""}, {kLong, 1000ms});
+    ControlStore store(world.launch(rank), {"plan", "options", "build", ""}, {kLong, 1000ms});
     store.barrier("never", kLong);
   });
   CHECK(fates == Fates{"rank 2 has not been heard of for 1 s", "heard of it", "done"});
@@ -196,7 +196,7 @@ TEST_CASE("store: rank 0 that says nothing more is noticed by all, and rank 1 te
       }
       return;
     }
-    ControlStore store(world.launch(rank), {"plan", "build", ""}, {kLong, 1000ms});
+    ControlStore store(world.launch(rank), {"plan", "options", "build", ""}, {kLong, 1000ms});
     store.barrier("never", kLong);
   });
   CHECK(fates == Fates{"done", "rank 0 has not been heard of for 1 s", "heard of it"});

@@ -12,7 +12,7 @@ namespace {
 
 using namespace testing;
 
-void meet_and_finish(const Launch& launch, const StoreIdentity& identity = {"plan", "build", ""},
+void meet_and_finish(const Launch& launch, const StoreIdentity& identity = {"plan", "options", "build", ""},
                      StorePatience patience = {}) {
   ControlStore store(launch, identity, patience);
   store.barrier("all", kLong);
@@ -87,6 +87,8 @@ TEST_CASE("meeting: who does not fit is named with what differs") {
   };
   const std::vector<Case> cases = {
       {[](Launch&, StoreIdentity& identity) { identity.plan_hash = "other"; }, "rank 2 has another plan than rank 0"},
+      {[](Launch&, StoreIdentity& identity) { identity.options = "--seed 3"; },
+       "rank 2 runs with --seed 3, rank 0 with --seed 0"},
       {[](Launch&, StoreIdentity& identity) { identity.build = "0.2.0"; },
        "rank 2 is of another build (0.2.0; rank 0: 0.1.0)"},
       {[](Launch&, StoreIdentity& identity) { identity.nccl = "2.27.3"; }, "NCCL 2.27.3 on rank 2, 2.28.9 on rank 0"},
@@ -98,7 +100,7 @@ TEST_CASE("meeting: who does not fit is named with what differs") {
     TestWorld world(3);
     Fates fates = run_threads({0, 1, 2}, [&](int64_t rank) {
       Launch launch = world.launch(rank);
-      StoreIdentity identity{"plan", "0.1.0", "2.28.9"};
+      StoreIdentity identity{"plan", "--seed 0", "0.1.0", "2.28.9"};
       if (rank == 2) c.change(launch, identity);
       // The others are there first.
       if (rank == 2) std::this_thread::sleep_for(100ms);
@@ -124,7 +126,7 @@ TEST_CASE("meeting: another protocol is another build, an impossible rank is non
       CHECK(other.hear_answer().verdict == Answer::Verdict::kRefused);
     });
     CHECK(fates[0] == (is_other_protocol
-                           ? "rank 1 is of another build (its control store is of version 9, rank 0's of 1)"
+                           ? "rank 1 is of another build (its control store is of version 9, rank 0's of 2)"
                            : "a process says that it is rank 7 of 2"));
   }
 }
@@ -149,7 +151,7 @@ TEST_CASE("meeting: a rank of another run is sent away, and waits for its own ra
     Launch launch = world.launch(1);
     launch.restart = 1;
     // Its rank 0 never comes; the first run ends before, and with it who listens.
-    meet_and_finish(launch, {"plan", "build", ""}, {200ms, kLong});
+    meet_and_finish(launch, {"plan", "options", "build", ""}, {200ms, kLong});
   });
   CHECK(fates[0] == "done");
   CHECK(fates[1] == "done");
@@ -160,7 +162,7 @@ TEST_CASE("meeting: a rank of another run is sent away, and waits for its own ra
 TEST_CASE("meeting: ranks that do not come are named") {
   TestWorld world(6);
   Fates fates = run_threads({0, 3}, [&](int64_t rank) {
-    meet_and_finish(world.launch(rank), {"plan", "build", ""}, {rank == 0 ? 300ms : kLong, kLong});
+    meet_and_finish(world.launch(rank), {"plan", "options", "build", ""}, {rank == 0 ? 300ms : kLong, kLong});
   });
   CHECK(fates[0] == fmt::format("ranks 1, 2, 4 and 5 did not come to rank 0 at {} in 0.3 s", to_string(world.point())));
   CHECK(fates[1] == "heard of it");
@@ -169,7 +171,7 @@ TEST_CASE("meeting: ranks that do not come are named") {
 TEST_CASE("meeting: a rank that dies before all are there ends the meeting") {
   TestWorld world(3);
   Fates fates = run_threads({0, 1}, [&](int64_t rank) {
-    if (rank == 0) return meet_and_finish(world.launch(0), {"plan", "build", ""}, {kLong, kLong});
+    if (rank == 0) return meet_and_finish(world.launch(0), {"plan", "options", "build", ""}, {kLong, kLong});
     BareRank dying(world, hello_of(world, 1));
     dying.hear_answer();
   });
@@ -196,7 +198,7 @@ TEST_CASE("meeting: another program at the meeting point is told") {
   TestWorld world(2);
   Fates fates = run_threads({0, 1}, [&](int64_t rank) {
     if (rank == 1) {
-      meet_and_finish(world.launch(1), {"plan", "build", ""}, {300ms, kLong});
+      meet_and_finish(world.launch(1), {"plan", "options", "build", ""}, {300ms, kLong});
       return;
     }
     Descriptor listener(world.launch(0).listener);
@@ -235,7 +237,7 @@ TEST_CASE("meeting: the port is free again as soon as all have met") {
       launch.rank = rank;
       launch.world_size = 2;
       launch.meeting = MeetingPoint{"127.0.0.1", port};
-      ControlStore store(launch, {"plan", "build", ""});
+      ControlStore store(launch, {"plan", "options", "build", ""});
       if (rank == 0) CHECK(listen_at(*launch.meeting, Clock::now()).is_open());
       store.finish(kLong);
     });

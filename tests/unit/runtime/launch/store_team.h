@@ -55,7 +55,7 @@ class TestWorld {
 };
 
 inline Hello hello_of(const TestWorld& world, int64_t rank) {
-  return {rank, world.world_size(), "test", 0, "plan", "build", ""};
+  return {rank, world.world_size(), "test", 0, "plan", "options", "build", ""};
 }
 
 /// What became of a rank: "done", "heard of it" (RunEnded), or the message that it tells.
@@ -88,7 +88,7 @@ inline Fates run_stores(TestWorld& world, const std::function<void(ControlStore&
   std::vector<int64_t> ranks;
   for (int64_t rank = 0; rank < world.world_size(); ++rank) ranks.push_back(rank);
   return run_threads(ranks, [&](int64_t rank) {
-    ControlStore store(world.launch(rank), {"plan", "build", ""}, patience);
+    ControlStore store(world.launch(rank), {"plan", "options", "build", ""}, patience);
     body(store);
   });
 }

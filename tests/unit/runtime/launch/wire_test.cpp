@@ -12,7 +12,7 @@ namespace {
 using std::chrono_literals::operator""ms;
 using State = HelloReading::State;
 
-Hello some_hello() { return {5, 8, "run \x01 \xff", 3, "0123456789abcdef", "0.1.0", "2.28.9"}; }
+Hello some_hello() { return {5, 8, "run \x01 \xff", 3, "0123456789abcdef", "--seed 0", "0.1.0", "2.28.9"}; }
 
 std::string some_frames() {
   return encode_frame(Frame::Type::kBeat, "") +
