@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -62,6 +63,9 @@ struct ncclComm {
   std::chrono::steady_clock::time_point looked_for_peers_at;
   mutable std::mutex mutex;
 
+  /// Held by whatever has captured work of this communicator, too.
+  std::shared_ptr<void> captured = std::make_shared<char>();
+
   std::vector<std::function<void()>> deferred;
   int num_asks_left = 0;  ///< until the deferred begins
   std::mt19937_64 random;
@@ -75,7 +79,7 @@ struct ncclComm {
   std::vector<uint64_t> num_sent;      ///< operations, to each rank
   std::vector<uint64_t> num_received;  ///< from each rank
   uint64_t num_notes = 0;
-  int num_registered = 0;
+  std::map<const void*, const void*> registered;  ///< memory, by handle or window; guarded by the machine's mutex
 };
 
 namespace fake_cuda {

@@ -71,6 +71,12 @@ void wait_for_work(const char* call, ncclComm& communicator) {
             [&] { return communicator.num_issued == communicator.num_done || communicator.failure() != ncclSuccess; });
 }
 
+// The library waits for ever for graphs that hold its work.
+void check_graphs(const char* call, const ncclComm& communicator) {
+  if (communicator.captured.use_count() == 1) return;
+  die("{} of communicator {}: a graph that captured its work has not been destroyed", call, communicator.name());
+}
+
 }  // namespace
 
 extern "C" {
@@ -165,6 +171,7 @@ const char* ncclGetLastError(ncclComm_t communicator) {
 ncclResult_t ncclCommFinalize(ncclComm_t communicator) {
   check_communicator("ncclCommFinalize", communicator);
   if (ncclResult_t result = communicator->check_usable("ncclCommFinalize"); result != ncclSuccess) return result;
+  check_graphs("ncclCommFinalize", *communicator);
   wait_for_work("ncclCommFinalize", *communicator);
   communicator->finalized = true;
   return ncclSuccess;
@@ -173,8 +180,8 @@ ncclResult_t ncclCommFinalize(ncclComm_t communicator) {
 ncclResult_t ncclCommDestroy(ncclComm_t communicator) {
   if (communicator == nullptr) return ncclSuccess;
   check_communicator("ncclCommDestroy", communicator);
-  if (communicator->num_registered > 0) {
-    die("ncclCommDestroy: {} buffers are still registered with communicator {}", communicator->num_registered,
+  if (!communicator->registered.empty()) {
+    die("ncclCommDestroy: {} buffers are still registered with communicator {}", communicator->registered.size(),
         communicator->name());
   }
   if (communicator->state == ncclComm::State::kReady) wait_for_work("ncclCommDestroy", *communicator);
@@ -190,6 +197,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t communicator) {
 ncclResult_t ncclCommAbort(ncclComm_t communicator) {
   if (communicator == nullptr) return ncclSuccess;
   check_communicator("ncclCommAbort", communicator);
+  check_graphs("ncclCommAbort", *communicator);
   communicator->aborted = true;
   communicator->ended = true;
   if (communicator->place) communicator->place->leave(communicator->rank, MemberState::kAborted);

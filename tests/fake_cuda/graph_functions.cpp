@@ -162,23 +162,25 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
   });
 }
 
+// Graphs go also after an error that stays: they are the host's.
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
-  return run_call("cudaGraphExecDestroy", [&] {
-    check_graph("cudaGraphExecDestroy", executable);
+  check_graph("cudaGraphExecDestroy", executable);
+  {
     std::lock_guard lock(machine().mutex);
     executable->destroyed = true;
-    return cudaSuccess;
-  });
+    executable->nodes.clear();
+  }
+  return run_call("cudaGraphExecDestroy", [] { return cudaSuccess; });
 }
 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
-  return run_call("cudaGraphDestroy", [&] {
-    check_graph("cudaGraphDestroy", graph);
+  check_graph("cudaGraphDestroy", graph);
+  {
     std::lock_guard lock(machine().mutex);
     graph->destroyed = true;
     graph->nodes.clear();
-    return cudaSuccess;
-  });
+  }
+  return run_call("cudaGraphDestroy", [] { return cudaSuccess; });
 }
 
 }  // extern "C"

@@ -7,6 +7,7 @@
 #include "tests/fake_cuda/allocate.h"
 #include "tests/fake_cuda/call.h"
 #include "tests/fake_cuda/capture.h"
+#include "tests/fake_cuda/communicator.h"
 #include "tests/fake_cuda/memory_faults.h"
 #include "tests/fake_cuda/report.h"
 #include "tests/fake_cuda/scheduler.h"
@@ -46,6 +47,15 @@ cudaError_t release(const char* call, void* pointer, std::string_view made_by) {
     lock.unlock();
     die("{} of {}{}", call, describe_address(pointer),
         twice ? ": it is released twice" : ", which is not what was allocated");
+  }
+  for (const std::unique_ptr<ncclComm>& communicator : machine().communicators) {
+    if (communicator->ended) continue;
+    for (const auto& [handle, buffer] : communicator->registered) {
+      if (owner->memory.find(buffer) != allocation) continue;
+      lock.unlock();
+      die("{} of {}: it is still registered with communicator {}", call, describe_address(pointer),
+          communicator->name());
+    }
   }
   owner->memory.release(*allocation);
   return cudaSuccess;

@@ -92,7 +92,7 @@ std::string batch_name(const ncclComm& communicator, const std::vector<Operation
 }  // namespace
 
 MakeWork batch_work(ncclComm& communicator, std::vector<Operation> operations, bool never_begins) {
-  return [&communicator, operations = std::move(operations), never_begins] {
+  return [&communicator, operations = std::move(operations), never_begins, in_graph = communicator.captured] {
     auto batch = std::make_shared<Batch>(communicator, operations, never_begins);
     return Work{batch_name(communicator, operations), [batch] { return batch->advance(); },
                 [batch] { return batch->what(); }};

@@ -27,6 +27,16 @@ Allocation allocation_of(const void* pointer) {
   return *machine().device_of(pointer)->memory.find(pointer);
 }
 
+void note_registered(ncclComm& communicator, const void* handle, const void* buffer) {
+  std::lock_guard lock(machine().mutex);
+  communicator.registered[handle] = buffer;
+}
+
+void forget_registered(ncclComm& communicator, const void* handle) {
+  std::lock_guard lock(machine().mutex);
+  communicator.registered.erase(handle);
+}
+
 }  // namespace
 
 extern "C" {
@@ -48,8 +58,8 @@ ncclResult_t ncclCommRegister(const ncclComm_t communicator, void* buffer, size_
   check_communicator("ncclCommRegister", communicator);
   if (ncclResult_t result = communicator->check_usable("ncclCommRegister"); result != ncclSuccess) return result;
   check_device_range("ncclCommRegister", "the buffer", buffer, bytes, communicator->device->index);
-  ++communicator->num_registered;
   *handle = communicator->handles.emplace_back(std::make_shared<Registration>(Registration{communicator})).get();
+  note_registered(*communicator, *handle, buffer);
   return ncclSuccess;
 }
 
@@ -57,7 +67,7 @@ ncclResult_t ncclCommDeregister(const ncclComm_t communicator, void* handle) {
   check_communicator("ncclCommDeregister", communicator);
   auto* registration = static_cast<Registration*>(handle);
   if (registration->communicator != communicator) die("ncclCommDeregister: the buffer is another communicator's");
-  --communicator->num_registered;
+  forget_registered(*communicator, handle);
   std::erase_if(communicator->handles, [&](const auto& held) { return held.get() == handle; });
   return ncclSuccess;
 }
@@ -82,15 +92,15 @@ ncclResult_t ncclCommWindowRegister(ncclComm_t communicator, void* buffer, size_
                     communicator->rank, bytes, offset, rank, notes[rank][0], notes[rank][1]));
     return ncclInvalidUsage;
   }
-  ++communicator->num_registered;
   *window = new ncclWindow_vidmem{communicator};
+  note_registered(*communicator, *window, buffer);
   return ncclSuccess;
 }
 
 ncclResult_t ncclCommWindowDeregister(ncclComm_t communicator, ncclWindow_t window) {
   check_communicator("ncclCommWindowDeregister", communicator);
   if (window->communicator != communicator) die("ncclCommWindowDeregister: the window is another communicator's");
-  --communicator->num_registered;
+  forget_registered(*communicator, window);
   delete window;
   return ncclSuccess;
 }
