@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "compiler/lowering/local_step.h"
+#include "compiler/lowering/rank_steps.h"
 #include "compiler/lowering/step_order.h"
 
 namespace tpc {
@@ -56,7 +57,7 @@ class Segment {
   virtual void issue() = 0;
 };
 
-/// What prepare() and issue() do not say is done in the order of the calls. One thread uses a backend.
+/// What prepare() and issue() do not say is done in the order of the calls. One thread at a time uses a backend.
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -92,6 +93,15 @@ class Backend {
   /// Returns when all that was issued is done. Throws DeviceError when it failed.
   virtual void wait() = 0;
 
+  /// The calling thread uses the backend from now on.
+  virtual void enter() = 0;
+  /// Before a communicator ends: nothing is kept that replays its work. Segments may not be run any more.
+  virtual void release_segments() = 0;
+  /// Returns when nothing runs that was issued, also when that failed.
+  virtual void quiesce() = 0;
+
+  /// Bytes that kernels and collectives of the units work in, beside the arena, as planned.
+  virtual int64_t planned_workspace(const RankUnits& /*units*/) const { return 0; }
   /// nullopt where the memory is the machine's. Called in the thread of the rank.
   virtual std::optional<MemoryUse> memory_use() const { return std::nullopt; }
 };

@@ -36,12 +36,12 @@ class Communicator {
   /// does not outlive the communicator; the buffers outlive every member's run, for peers may read them.
   virtual std::unique_ptr<Collective> prepare(const CollectiveStep& step) = 0;
   /// Before the first prepare(): the memory that inputs and outputs lie in.
-  virtual void use_memory(void* /*data*/, int64_t /*bytes*/) {}
+  virtual void use_memory(void* data, int64_t bytes) = 0;
+  /// Before that memory is released.
+  virtual void forget_memory() = 0;
   /// After a failure: ends what has been issued and would wait for ranks that do not come. Nothing may be issued
   /// afterwards, and nothing on the device be released before.
-  virtual void abort() {}
-  /// Waits for all ranks of the world.
-  virtual void barrier() = 0;
+  virtual void abort() = 0;
 };
 
 }  // namespace tpc

@@ -14,12 +14,9 @@
 #include "compiler/core/diagnostic.h"
 #include "compiler/lowering/rank_steps.h"
 #include "compiler/lowering/region_copy.h"
-#include "compiler/lowering/workspace.h"
 
 namespace tpc {
 namespace {
-
-int64_t local_bytes(const LocalTensor& tensor) { return tensor.region.num_elements() * byte_size(tensor.type.dtype); }
 
 bool is_finite(const HostTensor& tensor) {
   auto all_finite = [](const auto& values) {
@@ -73,15 +70,13 @@ RankExecutor::RankExecutor(const Plan& plan, RankPlan program, Backend& backend,
     try {
       steps_.push_back(prepare(unit, communicator));
     } catch (...) {
-      rethrow_at(fmt::format("rank {}, preparing {}", rank(), describe_step(plan, unit.first)));
+      rethrow_at(fmt::format("preparing {}", describe_step(plan, unit.first)));
     }
   }
-  planned_memory_ = plan.arena_bytes + device_workspace(lowered).total();
+  planned_memory_ = plan.arena_bytes + backend_.planned_workspace(lowered);
   for (size_t i = 0; i < lowered.units.size(); ++i) {
     for (size_t awaited : lowered.units[i].waits_for) {
-      // What a segment issues comes after the segment before it.
-      bool is_before = awaited < lowered.first_change && i >= lowered.first_change;
-      if (steps_[awaited].mark && !is_before) steps_[i].awaited.push_back(steps_[awaited].mark.get());
+      if (steps_[awaited].mark) steps_[i].awaited.push_back(steps_[awaited].mark.get());
     }
   }
   first_change_ = lowered.first_change;
@@ -109,7 +104,7 @@ RankExecutor::Step RankExecutor::prepare(const RankUnit& unit, Communicator& com
   return step;
 }
 
-bool RankExecutor::changes_persistent_before(int end) const { return end > first_change(plan_); }
+bool RankExecutor::changes_persistent_before(int end) const { return end > first_changing_step(plan_); }
 
 RankExecutor::Step& RankExecutor::step_of(int plan_step) {
   auto after = std::upper_bound(steps_.begin(), steps_.end(), plan_step,
@@ -125,7 +120,7 @@ void RankExecutor::fill(int tensor, const std::function<void(const LocalTensor&)
   }
   HostTensor staged = HostTensor::of({target.type.dtype, target.region.extents()});
   fill({target.type, target.region, staged.data()});
-  backend_.upload(target.data, staged.data(), local_bytes(target));
+  backend_.upload(target.data, staged.data(), target.num_bytes());
 }
 
 void RankExecutor::load(int tensor, const HostTensor& whole) {
@@ -145,7 +140,7 @@ void RankExecutor::keep(int tensor) {
     Step& step = step_of(static_cast<int>(i));
     TPC_CHECK(static_cast<int>(i) + 1 == step.end, "\"{}\" is made inside a kernel of {} steps",
               plan_.tensors[static_cast<size_t>(tensor)].name, step.end - step.first);
-    void* host = backend_.host_buffer(local_bytes(local(tensor)));
+    void* host = backend_.host_buffer(local(tensor).num_bytes());
     kept_.emplace(tensor, host);
     step.kept.push_back({tensor, host});
     return;
@@ -157,7 +152,7 @@ HostTensor RankExecutor::read(int tensor) const {
   HostTensor part = HostTensor::of({source.type.dtype, source.region.extents()});
   // Whichever queue wrote it.
   backend_.wait();
-  backend_.download(part.data(), source.data, local_bytes(source), DeviceQueueKind::kCompute);
+  backend_.download(part.data(), source.data, source.num_bytes(), DeviceQueueKind::kCompute);
   backend_.wait();
   return part;
 }
@@ -166,7 +161,7 @@ std::optional<HostTensor> RankExecutor::kept_or_persistent(int tensor) const {
   if (auto it = kept_.find(tensor); it != kept_.end()) {
     LocalTensor source = local(tensor);
     HostTensor part = HostTensor::of({source.type.dtype, source.region.extents()});
-    std::memcpy(part.data(), it->second, static_cast<size_t>(local_bytes(source)));
+    std::memcpy(part.data(), it->second, static_cast<size_t>(source.num_bytes()));
     return part;
   }
   if (persists(plan_.tensors[static_cast<size_t>(tensor)].role)) return read(tensor);
@@ -197,7 +192,7 @@ void RankExecutor::issue(Step& step, const StepContext& context) {
   }
   for (const Kept& kept : step.kept) {
     LocalTensor result = local(kept.tensor);
-    backend_.download(kept.host, result.data, local_bytes(result), step.queue);
+    backend_.download(kept.host, result.data, result.num_bytes(), step.queue);
   }
   if (step.mark) step.mark->set();
 }
@@ -239,6 +234,8 @@ class RankExecutor::StepRange final : public Segment {
       executor_.backend_.wait();
       executor_.observer_(executor_.rank(), step.first);
     }
+    // What is waited for from here on may be any of them.
+    executor_.position_.store(-1, std::memory_order_relaxed);
   }
 
  private:
@@ -277,7 +274,6 @@ std::optional<int> RankExecutor::run_step(const StepContext& context) {
   } catch (...) {
     rethrow_with_place(context);
   }
-  position_.store(-1, std::memory_order_relaxed);
   return std::nullopt;
 }
 
@@ -304,6 +300,7 @@ std::optional<NonFinite> RankExecutor::find_non_finite(const StepContext& contex
       if (step.first >= end) break;
       position_.store(step.first, std::memory_order_relaxed);
       issue(step, context);
+      position_.store(-1, std::memory_order_relaxed);
       for (int i = step.first; i < step.end && !first; ++i) {
         // What lies inside a kernel of several steps may be nowhere.
         if (i + 1 == step.end) first = look_at(i, plan_.steps[static_cast<size_t>(i)].results);
@@ -317,7 +314,9 @@ std::optional<NonFinite> RankExecutor::find_non_finite(const StepContext& contex
 }
 
 void RankExecutor::rethrow_with_place(const StepContext& context) const {
-  rethrow_at(fmt::format("rank {}, training step {}, {}", rank(), context.step, describe_step(plan_, position())));
+  std::string place = fmt::format("rank {}, training step {}", rank(), context.step);
+  if (position() >= 0) place += ", " + describe_step(plan_, position());
+  rethrow_at(place);
 }
 
 }  // namespace tpc

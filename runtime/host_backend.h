@@ -26,6 +26,9 @@ class HostBackend : public Backend {
   void begin_step(const StepContext& context) override;
   void run(Segment& segment, bool is_observed) override;
   void wait() override;
+  void enter() override {}
+  void release_segments() override {}
+  void quiesce() override {}
 
  protected:
   virtual std::unique_ptr<Kernel> prepare_step(const LocalStep& step) = 0;

@@ -19,6 +19,20 @@
 namespace tpc {
 namespace {
 
+// In the order that devices want: what replays collectives, the communicator's hold of the memory, the memory, the
+// communicator. What was issued may wait for ranks that do not come, and memory is not released before it has ended.
+void release_rank(RankDevice& device, std::unique_ptr<RankExecutor>& executor, bool has_failed) {
+  if (!device.backend) return;
+  device.backend->enter();
+  device.backend->release_segments();
+  if (has_failed && device.communicator) device.communicator->abort();
+  device.backend->quiesce();
+  if (!has_failed && device.communicator) device.communicator->forget_memory();
+  executor.reset();
+  device.communicator.reset();
+  device.backend.reset();
+}
+
 // Of ranks in ordinary memory.
 void require_memory(const Plan& plan) {
   double needed = static_cast<double>(plan.arena_bytes) * static_cast<double>(plan.mesh.world_size());
@@ -114,21 +128,21 @@ Trainer::Trainer(Plan plan, MakeDevice make_device, TrainerOptions options) {
     int64_t rank = state.ranks[t];
     try {
       state.devices[t] = make_device(rank, state.world);
+      state.executors[t] =
+          std::make_unique<RankExecutor>(state.plan, rank_plan(state.plan, rank), *state.devices[t].backend,
+                                         *state.devices[t].communicator, ExecutorOptions{state.options.is_observed});
+      for (size_t i = 0; i < state.plan.tensors.size(); ++i) {
+        const PlanTensor& tensor = state.plan.tensors[i];
+        if (tensor.role != TensorRole::kParameter && tensor.role != TensorRole::kState) continue;
+        state.executors[t]->fill(static_cast<int>(i),
+                                 [&](const LocalTensor& host) { fill_initial(tensor, state.options.seed, host); });
+      }
+      state.devices[t].backend->wait();
     } catch (const RunEnded&) {
       throw;
     } catch (const DeviceError& error) {
       throw DeviceError(fmt::format("rank {}: {}", rank, error.what()));
     }
-    state.executors[t] =
-        std::make_unique<RankExecutor>(state.plan, rank_plan(state.plan, rank), *state.devices[t].backend,
-                                       *state.devices[t].communicator, ExecutorOptions{state.options.is_observed});
-    for (size_t i = 0; i < state.plan.tensors.size(); ++i) {
-      const PlanTensor& tensor = state.plan.tensors[i];
-      if (tensor.role != TensorRole::kParameter && tensor.role != TensorRole::kState) continue;
-      state.executors[t]->fill(static_cast<int>(i),
-                               [&](const LocalTensor& host) { fill_initial(tensor, state.options.seed, host); });
-    }
-    state.devices[t].backend->wait();
   };
   try {
     state.threads->run(prepare);
@@ -142,20 +156,27 @@ Trainer::~Trainer() { release(); }
 
 void Trainer::release() {
   if (!state_) return;
-  bool has_abandoned = state_->threads && state_->threads->has_abandoned();
-  state_->threads.reset();
+  State& state = *state_;
+  if (state.threads && !state.world.has_failed()) {
+    try {
+      // At once, for the ends of a communicator wait for one another.
+      state.threads->run([&state](int64_t thread) {
+        auto t = static_cast<size_t>(thread);
+        release_rank(state.devices[t], state.executors[t], /*has_failed=*/false);
+      });
+    } catch (...) {
+      // What could not be ended in peace is aborted below.
+    }
+  }
+  bool has_abandoned = state.threads && state.threads->has_abandoned();
+  state.threads.reset();
   // A rank that never came back may still use all of this.
   if (has_abandoned) {
     static_cast<void>(state_.release());
-  } else {
-    // What was issued may wait for ranks that do not come, and memory is not released before it has ended.
-    if (state_->world.has_failed()) {
-      for (RankDevice& device : state_->devices) {
-        if (device.communicator) device.communicator->abort();
-      }
-    }
-    state_.reset();
+    return;
   }
+  for (size_t t = 0; t < state.devices.size(); ++t) release_rank(state.devices[t], state.executors[t], true);
+  state_.reset();
 }
 
 const Plan& Trainer::plan() const { return state_->plan; }
@@ -238,18 +259,27 @@ int Trainer::find_tensor(const std::string& name) const {
 
 void Trainer::set_tensor(const std::string& name, const HostTensor& value) {
   int tensor = find_tensor(name);
-  for (auto& executor : state_->executors) executor->load(tensor, value);
+  for (size_t t = 0; t < state_->executors.size(); ++t) {
+    state_->devices[t].backend->enter();
+    state_->executors[t]->load(tensor, value);
+  }
 }
 
 void Trainer::keep(const std::string& name) {
   int tensor = find_tensor(name);
-  for (auto& executor : state_->executors) executor->keep(tensor);
+  for (size_t t = 0; t < state_->executors.size(); ++t) {
+    state_->devices[t].backend->enter();
+    state_->executors[t]->keep(tensor);
+  }
 }
 
+// For this thread to use.
 RankExecutor& Trainer::executor_of(int64_t rank) const {
   auto it = std::find(state_->ranks.begin(), state_->ranks.end(), rank);
   TPC_CHECK(it != state_->ranks.end(), "rank {} is not of this process", rank);
-  return *state_->executors[static_cast<size_t>(it - state_->ranks.begin())];
+  auto t = static_cast<size_t>(it - state_->ranks.begin());
+  state_->devices[t].backend->enter();
+  return *state_->executors[t];
 }
 
 HostTensor Trainer::part(int64_t rank, const std::string& name) const {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <string>
 #include <string_view>
 
 #include "compiler/core/check.h"
@@ -12,9 +13,11 @@ void check_nccl(ncclResult_t status, const char* call, ncclComm_t communicator) 
   if (status == ncclSuccess || status == ncclInProgress) return;
   std::string_view text = call;
   const char* last = ncclGetLastError(communicator);
-  bool has_more = last != nullptr && *last != '\0';
-  throw DeviceError(fmt::format("{} failed: {}{}{}", text.substr(0, text.find('(')), ncclGetErrorString(status),
-                                has_more ? ": " : "", has_more ? last : ""));
+  std::string more = last != nullptr && *last != '\0' ? fmt::format(": {}", last) : "";
+  if (more.find("Duplicate GPU") != std::string::npos) {
+    more += "; give each rank a GPU of its own, or share GPUs with --allow-shared-gpu";
+  }
+  throw DeviceError(fmt::format("{} failed: {}{}", text.substr(0, text.find('(')), ncclGetErrorString(status), more));
 }
 
 }  // namespace tpc::cuda

@@ -13,6 +13,7 @@
 #include "runtime/cuda/check_cuda.h"
 #include "runtime/cuda/event.h"
 #include "runtime/cuda/kernel_table.h"
+#include "runtime/cuda/symmetric_memory.h"
 
 namespace tpc::cuda {
 namespace {
@@ -62,20 +63,27 @@ CudaBackend::CudaBackend(CudaOptions options)
       communication_(DeviceQueue::Priority::kHigh),
       matmuls_(options_.matmul, compute_),
       cudnn_(options_.use_cudnn ? make_cudnn_attentions(compute_) : nullptr) {
+  TPC_CUDA(cudaGetDevice(&device_));
   count_memory_from_here();
 }
 
-CudaBackend::~CudaBackend() {
-  // Nothing may run on what is freed now.
+void CudaBackend::enter() {
+  // What fails here fails in the next call, too, or does not matter any more.
+  static_cast<void>(cudaSetDevice(device_));
+}
+
+void CudaBackend::release_segments() { graphs_.clear(); }
+
+void CudaBackend::quiesce() {
   static_cast<void>(cudaStreamSynchronize(compute_.stream()));
+  static_cast<void>(cudaStreamSynchronize(communication_.stream()));
 }
 
 std::unique_ptr<DeviceMemory> CudaBackend::allocate(int64_t bytes, bool host_visible) {
-  MemoryKind kind = host_visible                ? MemoryKind::kManaged
-                    : options_.symmetric_memory ? MemoryKind::kSymmetric
-                                                : MemoryKind::kDevice;
   arena_bytes_ += bytes;
-  return std::make_unique<CudaMemory>(bytes, kind, compute_.stream());
+  if (options_.symmetric_memory && !host_visible) return std::make_unique<SymmetricMemory>(bytes, compute_.stream());
+  return std::make_unique<CudaMemory>(bytes, host_visible ? MemoryKind::kManaged : MemoryKind::kDevice,
+                                      compute_.stream());
 }
 
 void CudaBackend::upload(void* device, const void* host, int64_t bytes) {
@@ -134,12 +142,16 @@ void CudaBackend::run(Segment& segment, bool is_observed) {
 void CudaBackend::wait() {
   auto start = std::chrono::steady_clock::now();
   while (!compute_.is_done() || !communication_.is_done()) {
-    if (poll_) poll_();
+    if (poll_) poll_(start);
     if (std::chrono::steady_clock::now() - start > kSpin) std::this_thread::sleep_for(kPoll);
   }
 }
 
 void CudaBackend::count_memory_from_here() { free_at_start_ = free_memory(); }
+
+int64_t CudaBackend::planned_workspace(const RankUnits& units) const {
+  return device_workspace(units, options_.use_cudnn).total();
+}
 
 std::optional<MemoryUse> CudaBackend::memory_use() const {
   return MemoryUse{arena_bytes_ + compute_.held_bytes() + communication_.held_bytes(), free_at_start_ - free_memory()};

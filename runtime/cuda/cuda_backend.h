@@ -1,6 +1,7 @@
 /// The backend `cuda`: one rank's kernels and products on one GPU.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -31,12 +32,12 @@ class CudaBackend final : public Backend {
  public:
   /// Of the current device of the calling thread.
   explicit CudaBackend(CudaOptions options = {});
-  ~CudaBackend() override;
 
   DeviceQueue& compute() { return compute_; }
   DeviceQueue& communication() { return communication_; }
-  /// Called again and again while wait() waits; it throws to end the wait.
-  void set_poll(std::function<void()> poll) { poll_ = std::move(poll); }
+  /// Called again and again while wait() waits, with when that began; it throws to end the wait.
+  using Poll = std::function<void(std::chrono::steady_clock::time_point since)>;
+  void set_poll(Poll poll) { poll_ = std::move(poll); }
 
   std::string_view name() const override { return "cuda"; }
   std::unique_ptr<DeviceMemory> allocate(int64_t bytes, bool host_visible) override;
@@ -52,15 +53,20 @@ class CudaBackend final : public Backend {
   void begin_step(const StepContext& context) override;
   void run(Segment& segment, bool is_observed) override;
   void wait() override;
+  void enter() override;
+  void release_segments() override;
+  void quiesce() override;
 
   /// What the device has used before, by whomever, is not this rank's: called when everything is open.
   void count_memory_from_here();
+  int64_t planned_workspace(const RankUnits& units) const override;
   std::optional<MemoryUse> memory_use() const override;
 
  private:
   std::unique_ptr<Kernel> prepare_unchecked(std::span<const LocalStep> steps);
 
   CudaOptions options_;
+  int device_ = 0;
   DeviceQueue compute_;
   DeviceQueue communication_;
   Matmuls matmuls_;
@@ -69,7 +75,7 @@ class CudaBackend final : public Backend {
   std::map<size_t, StepGraph> graphs_;  // by segment
   int64_t arena_bytes_ = 0;
   int64_t free_at_start_ = 0;
-  std::function<void()> poll_;
+  Poll poll_;
 };
 
 }  // namespace tpc::cuda

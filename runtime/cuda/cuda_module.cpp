@@ -21,7 +21,9 @@ class LoneCommunicator final : public Communicator {
   std::unique_ptr<Collective> prepare(const CollectiveStep& step) override {
     TPC_UNREACHABLE("a collective of \"{}\" in a world of one rank", step.name);
   }
-  void barrier() override {}
+  void use_memory(void* /*data*/, int64_t /*bytes*/) override {}
+  void forget_memory() override {}
+  void abort() override {}
 };
 
 class CudaModule final : public DeviceModule {
@@ -45,7 +47,7 @@ class CudaModule final : public DeviceModule {
                     .use_cudnn = settings.use_cudnn,
                     .symmetric_memory = settings.symmetric_memory && settings.world_size > 1});
     if (settings.world_size == 1) {
-      if (settings.check_run) backend->set_poll(settings.check_run);
+      if (settings.check_run) backend->set_poll([check_run = settings.check_run](auto /*since*/) { check_run(); });
       return {std::move(backend), std::make_unique<LoneCommunicator>()};
     }
     NcclOptions options;
@@ -58,7 +60,7 @@ class CudaModule final : public DeviceModule {
     auto communicator = std::make_unique<NcclCommunicator>(std::move(options), backend->communication());
     // NCCL's own buffers are not the plan's.
     backend->count_memory_from_here();
-    backend->set_poll([communicator = communicator.get()] { communicator->poll(); });
+    backend->set_poll([communicator = communicator.get()](auto since) { communicator->poll(since); });
     return {std::move(backend), std::move(communicator)};
   }
 };

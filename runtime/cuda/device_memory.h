@@ -10,15 +10,17 @@
 
 namespace tpc::cuda {
 
+/// Throws DeviceError when `bytes` could not be had: says how much is free, and what would need less.
+void require_memory(cudaError_t status, int64_t bytes);
+
 /// How a rank's memory is made.
 enum class MemoryKind : uint8_t {
   kDevice,
-  kManaged,    ///< the host may look at it while nothing runs
-  kSymmetric,  ///< NCCL's, for windows that peers write into
+  kManaged,  ///< the host may look at it while nothing runs
 };
 
 /// `bytes` of zeroed memory of the current device, at least 256-byte aligned. The constructor waits for the zeroing.
-/// Throws DeviceError that says how much there is when it is not enough.
+/// Throws DeviceError.
 class CudaMemory final : public DeviceMemory {
  public:
   CudaMemory(int64_t bytes, MemoryKind kind, cudaStream_t stream);
@@ -30,7 +32,6 @@ class CudaMemory final : public DeviceMemory {
 
  private:
   void* data_ = nullptr;
-  MemoryKind kind_;
 };
 
 /// Pinned memory of the host.

@@ -13,13 +13,13 @@ DeviceQueue::DeviceQueue(Priority priority) {
   TPC_CUDA(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
   TPC_CUDA(
       cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, priority == Priority::kHigh ? highest : lowest));
-  TPC_CUDA(cudaMalloc(&context_, sizeof(StepContext)));
+  context_ = std::make_unique<CudaMemory>(static_cast<int64_t>(sizeof(StepContext)), MemoryKind::kDevice, stream_);
 }
 
 DeviceQueue::~DeviceQueue() {
   // What fails here has failed before.
-  static_cast<void>(cudaFree(workspace_));
-  static_cast<void>(cudaFree(context_));
+  workspace_.reset();
+  context_.reset();
   static_cast<void>(cudaStreamDestroy(stream_));
 }
 
@@ -32,17 +32,17 @@ bool DeviceQueue::is_done() const {
 
 void DeviceQueue::set_context(const StepContext& context) {
   // Ordinary memory is read before the call returns, so the step before may still run.
-  TPC_CUDA(cudaMemcpyAsync(context_, &context, sizeof(StepContext), cudaMemcpyHostToDevice, stream_));
+  TPC_CUDA(cudaMemcpyAsync(context_->data(), &context, sizeof(StepContext), cudaMemcpyHostToDevice, stream_));
 }
 
 void DeviceQueue::reserve(int64_t bytes) {
   reserved_ = std::max(reserved_, bytes);
   if (bytes <= workspace_bytes_) return;
   TPC_CUDA(cudaStreamSynchronize(stream_));
-  TPC_CUDA(cudaFree(workspace_));
-  workspace_ = nullptr;
+  // Not beside the smaller one.
+  workspace_.reset();
   workspace_bytes_ = 0;
-  TPC_CUDA(cudaMalloc(&workspace_, static_cast<size_t>(bytes)));
+  workspace_ = std::make_unique<CudaMemory>(bytes, MemoryKind::kDevice, stream_);
   workspace_bytes_ = bytes;
 }
 

@@ -5,8 +5,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "compiler/ops/op_def.h"
+#include "runtime/cuda/device_memory.h"
 
 namespace tpc::cuda {
 
@@ -27,7 +29,7 @@ class DeviceQueue {
   bool is_done() const;
 
   /// Seed and number of the training step that runs, in device memory: a captured step is replayed with other values.
-  const StepContext* context() const { return context_; }
+  const StepContext* context() const { return reinterpret_cast<const StepContext*>(context_->data()); }
   /// Issues the copy of a new context.
   void set_context(const StepContext& context);
 
@@ -36,7 +38,7 @@ class DeviceQueue {
   /// The most that reserve() was asked for since this was called last.
   int64_t take_reserved();
   /// For run() only, since it moves while kernels are prepared. 256-byte aligned.
-  std::byte* workspace() const { return workspace_; }
+  std::byte* workspace() const { return workspace_ ? workspace_->data() : nullptr; }
   int64_t workspace_bytes() const { return workspace_bytes_; }
 
   /// A kernel of this queue holds a table of this size from now on.
@@ -46,8 +48,8 @@ class DeviceQueue {
 
  private:
   cudaStream_t stream_ = nullptr;
-  StepContext* context_ = nullptr;
-  std::byte* workspace_ = nullptr;
+  std::unique_ptr<CudaMemory> context_;
+  std::unique_ptr<CudaMemory> workspace_;
   int64_t workspace_bytes_ = 0;
   mutable int64_t table_bytes_ = 0;  // those who make tables only read the queue
   int64_t reserved_ = 0;             // the largest wish, see take_reserved()

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 #include <optional>
@@ -167,27 +168,19 @@ std::unique_ptr<Collective> NcclCommunicator::prepare(const CollectiveStep& step
   return collective;
 }
 
-void NcclCommunicator::barrier() {
-  // One element that all add to: none has it before all have come.
-  queue_.reserve(sizeof(float));
-  auto* element = reinterpret_cast<float*>(queue_.workspace());
-  ncclComm_t world = world_.world();
-  world_.check(ncclAllReduce(element, element, 1, ncclFloat32, ncclMax, world, queue_.stream()), "ncclAllReduce",
-               world);
-  while (!queue_.is_done()) poll();
-}
-
-void NcclCommunicator::poll() {
+void NcclCommunicator::poll(std::chrono::steady_clock::time_point since) {
   world_.poll();
   auto now = std::chrono::steady_clock::now();
   int64_t done = *static_cast<volatile const int64_t*>(done_.data());
-  if (done != last_done_ || queue_.is_done()) {
+  if (done != last_done_) {
     last_done_ = done;
     last_change_ = now;
-  } else if (now - last_change_ > world_.options().timeout) {
-    throw DeviceError(fmt::format("{} has not ended after {:.1f} s: a rank does not come to it", pending(),
-                                  static_cast<double>(world_.options().timeout.count()) / 1e3));
   }
+  if (now - std::max(since, last_change_) <= world_.options().timeout) return;
+  throw DeviceError(
+      fmt::format("{} has not ended after {:.1f} s: a rank does not come to it, or computes for longer than that "
+                  "(--timeout)",
+                  pending(), static_cast<double>(world_.options().timeout.count()) / 1e3));
 }
 
 // What the step waits for: the collective after those that have ended.

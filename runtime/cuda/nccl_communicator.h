@@ -22,11 +22,12 @@ class NcclCommunicator final : public Communicator {
   std::unique_ptr<Collective> prepare(const CollectiveStep& step) override;
   void use_memory(void* data, int64_t bytes) override { world_.use_memory(data, bytes); }
   void abort() override { world_.abort(); }
-  void barrier() override;
+  void forget_memory() override { world_.forget_memory(); }
 
-  /// To be called while the host waits for the queue: throws when the run has ended elsewhere, when NCCL reports an
-  /// error, and when the collective that comes next has not ended in time; it is named then.
-  void poll();
+  /// To be called while the host waits, as it does from `since` on: throws when the run has ended elsewhere, when NCCL
+  /// reports an error, and when no collective has ended for as long as a rank may be waited for; the next is named
+  /// then.
+  void poll(std::chrono::steady_clock::time_point since);
 
  private:
   std::string pending() const;

@@ -69,15 +69,7 @@ void NcclWorld::abort() {
 bool NcclWorld::finish() {
   if (has_failed_) return false;
   try {
-    for (auto& [group, member] : members_) {
-      if (member.window != nullptr) {
-        check(ncclCommWindowDeregister(member.communicator, member.window), "ncclCommWindowDeregister",
-              member.communicator);
-      }
-      if (member.registration != nullptr) {
-        check(ncclCommDeregister(member.communicator, member.registration), "ncclCommDeregister", member.communicator);
-      }
-    }
+    forget_memory();
     options_.timeout = std::min(options_.timeout, kFarewell);
     // Those that were split off first.
     auto finalize = [&](ncclComm_t communicator) {
@@ -99,14 +91,14 @@ ncclComm_t NcclWorld::communicator_of(const std::vector<int64_t>& group, int64_t
   if (known != members_.end()) return known->second.communicator;
   ncclConfig_t config = non_blocking();
   config.splitShare = 1;
-  Member member;
+  // A member from here on, so that it is aborted with the others when what follows fails.
+  Member& member = members_[group];
   // The groups of one kind part the world: each is named by its first rank.
   ncclResult_t status =
       ncclCommSplit(world_, static_cast<int>(group[0]), static_cast<int>(index), &member.communicator, &config);
   check(status, "ncclCommSplit", world_);
   if (member.communicator != nullptr) await(member.communicator, "ncclCommSplit");
   use_memory_in(member);
-  members_[group] = member;
   return member.communicator;
 }
 
@@ -114,6 +106,24 @@ void NcclWorld::use_memory(void* data, int64_t bytes) {
   memory_ = data;
   memory_bytes_ = bytes;
   for (auto& [group, member] : members_) use_memory_in(member);
+}
+
+void NcclWorld::forget_memory() {
+  if (memory_bytes_ == 0) return;
+  memory_bytes_ = 0;
+  // The run is over.
+  options_.timeout = std::min(options_.timeout, kFarewell);
+  for (auto& [group, member] : members_) {
+    if (member.window != nullptr) {
+      check(ncclCommWindowDeregister(member.communicator, member.window), "ncclCommWindowDeregister",
+            member.communicator);
+    }
+    if (member.registration != nullptr) {
+      check(ncclCommDeregister(member.communicator, member.registration), "ncclCommDeregister", member.communicator);
+    }
+    member.window = nullptr;
+    member.registration = nullptr;
+  }
 }
 
 void NcclWorld::use_memory_in(Member& member) {

@@ -43,6 +43,8 @@ class NcclWorld {
 
   /// Memory that collectives work in; before the first communicator_of().
   void use_memory(void* data, int64_t bytes);
+  /// Together with the peers, before the memory is released.
+  void forget_memory();
 
   /// Ends all communicators at once, with what waits in them.
   void abort();
@@ -52,7 +54,6 @@ class NcclWorld {
   /// Throws when the run has ended elsewhere, or a communicator has met an error on its own.
   void poll();
 
-  ncclComm_t world() const { return world_; }
   const NcclOptions& options() const { return options_; }
 
  private:

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 
 #include "compiler/core/philox.h"
 #include "compiler/lowering/region_copy.h"
@@ -27,14 +26,6 @@ std::string agreement(const CollectiveStep& step) {
   std::string text = fmt::format("{} {} {}", describe(step), to_string(step.reduce), to_string(step.input.type));
   for (const Region& region : step.output_regions) text += to_string(region.extents());
   return text;
-}
-
-bool overlap(const LocalTensor& a, const LocalTensor& b) {
-  auto begin = [](const LocalTensor& t) { return reinterpret_cast<uintptr_t>(t.data); };
-  auto end = [&](const LocalTensor& t) {
-    return begin(t) + static_cast<uintptr_t>(t.region.num_elements() * byte_size(t.type.dtype));
-  };
-  return begin(a) < end(b) && begin(b) < end(a);
 }
 
 // The part that all collectives share: meeting, and making sure that the members do the same.
@@ -219,19 +210,9 @@ class AllReduce final : public Reduction {
   std::vector<char> aside_;
 };
 
-std::vector<int64_t> all_ranks(int64_t world_size) {
-  std::vector<int64_t> ranks(static_cast<size_t>(world_size));
-  std::iota(ranks.begin(), ranks.end(), 0);
-  return ranks;
-}
-
 }  // namespace
 
-ThreadCommunicator::ThreadCommunicator(ThreadWorld& world, int64_t rank)
-    : world_(world),
-      rank_(rank),
-      all_(world.rendezvous(all_ranks(world.world_size()))),
-      barrier_announcement_(world.keep({"the barrier of all ranks", 0, nullptr, nullptr})) {}
+ThreadCommunicator::ThreadCommunicator(ThreadWorld& world, int64_t rank) : world_(world), rank_(rank) {}
 
 std::unique_ptr<Collective> ThreadCommunicator::prepare(const CollectiveStep& step) {
   size_t size = step.group.size();
@@ -248,7 +229,5 @@ std::unique_ptr<Collective> ThreadCommunicator::prepare(const CollectiveStep& st
   TPC_CHECK(step.op == OpKind::kAllGather || step.op == OpKind::kAllToAll, "{} is not a collective", op_name(step.op));
   return std::make_unique<Exchange>(step, world_);
 }
-
-void ThreadCommunicator::barrier() { all_.arrive(static_cast<size_t>(rank_), barrier_announcement_); }
 
 }  // namespace tpc

@@ -60,6 +60,10 @@ class ForgetfulBackend final : public Backend {
   void begin_step(const StepContext& context) override { backend_->begin_step(context); }
   void run(Segment& segment, bool is_observed) override { backend_->run(segment, is_observed); }
   void wait() override { backend_->wait(); }
+  void enter() override { backend_->enter(); }
+  void release_segments() override { backend_->release_segments(); }
+  void quiesce() override { backend_->quiesce(); }
+  int64_t planned_workspace(const RankUnits& units) const override { return backend_->planned_workspace(units); }
 
  private:
   std::unique_ptr<Backend> backend_;
@@ -84,8 +88,8 @@ class UnmatchedCommunicator final : public Communicator {
     return std::make_unique<MissedCollective>();
   }
   void use_memory(void* data, int64_t bytes) override { communicator_->use_memory(data, bytes); }
+  void forget_memory() override { communicator_->forget_memory(); }
   void abort() override { communicator_->abort(); }
-  void barrier() override { communicator_->barrier(); }
 
  private:
   std::unique_ptr<Communicator> communicator_;

@@ -12,6 +12,18 @@ cudaError_t cudaMalloc(void** data, size_t bytes) {
   return posix_memalign(data, kAlignment, bytes) == 0 ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
+cudaError_t cudaMallocManaged(void** data, size_t bytes, unsigned /*flags*/) { return cudaMalloc(data, bytes); }
+
+cudaError_t cudaMallocHost(void** data, size_t bytes) { return cudaMalloc(data, bytes); }
+
+cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
+  *free = 0;
+  *total = 0;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetLastError() { return cudaSuccess; }
+
 cudaError_t cudaFree(void* data) {
   std::free(data);
   return cudaSuccess;
