@@ -39,6 +39,8 @@ Trains the model of a plan, which `tpc shard MODEL -o PLAN` writes.
 with --device cuda:
   --ranks N          starts the N ranks on this machine (default: all of the plan, unless torchrun,
                      mpirun or srun has started this process)
+  --rank R --world-size N [--local-rank L] --meeting HOST:PORT
+                     this process is rank R of N, which meet there; for ranks started by hand
   --allow-shared-gpu several ranks on one GPU
   --no-graph         issues every step anew instead of replaying a CUDA graph
   --no-cudnn         attention in bf16 by tprun's own kernels instead of cuDNN's
@@ -124,6 +126,10 @@ RunOptions parse_command_line(int argc, char** argv) {
   app.add_option("--comm", options.comm);
   app.add_option("--timeout", options.timeout)->check(number_in<double>(0.001, 1e6));
   app.add_option("--ranks", options.ranks)->check(number_in<int64_t>(1, 1'000'000));
+  app.add_option("--rank", options.launch.rank)->check(number_in<int64_t>(0, 1'000'000));
+  app.add_option("--world-size", options.launch.world_size)->check(number_in<int64_t>(1, 1'000'000));
+  app.add_option("--local-rank", options.launch.local_rank)->check(number_in<int64_t>(0, 1'000'000));
+  app.add_option("--meeting", options.launch.meeting);
   app.add_flag("--allow-shared-gpu", options.allow_shared_gpu);
   app.add_flag("--no-graph", options.no_graph);
   app.add_flag("--no-cudnn", options.no_cudnn);
@@ -155,14 +161,24 @@ RunOptions parse_command_line(int argc, char** argv) {
   if (options.comm != "threads") {
     throw UsageError{fmt::format("--comm: \"{}\" is not a communicator; there is threads", options.comm)};
   }
-  if (options.fp64 && options.check == 0) throw UsageError{"--fp64 goes with --check; training is in f32"};
-  for (const char* flag : {"--ranks", "--allow-shared-gpu", "--no-graph", "--no-cudnn", "--tune", "--tf32", "--nccl-windows"}) {
+  if (options.fp64 && options.check == 0) throw UsageError{"--fp64 goes with --check; training is as the plan says"};
+  if (options.fp64 && options.device == "cuda") {
+    throw UsageError{"--fp64 computes on the cpu, in double; leave out --device cuda"};
+  }
+  for (const char* flag : {"--ranks", "--rank", "--world-size", "--local-rank", "--meeting", "--allow-shared-gpu",
+                           "--no-graph", "--no-cudnn", "--tune", "--tf32", "--nccl-windows"}) {
     if (options.device == "cuda" || app.count(flag) == 0) continue;
     throw UsageError{fmt::format("{} is for --device cuda", flag)};
   }
   for (const char* flag : {"--steps", "--metrics", "--summary", "--profile", "--log-every"}) {
     if (options.check == 0 || app.count(flag) == 0) continue;
     throw UsageError{fmt::format("{} is for training; --check K says how many steps are compared", flag)};
+  }
+  // A check runs all ranks in one process, and reads their memory.
+  for (const char* flag :
+       {"--ranks", "--rank", "--world-size", "--local-rank", "--meeting", "--allow-shared-gpu", "--nccl-windows"}) {
+    if (options.check == 0 || app.count(flag) == 0) continue;
+    throw UsageError{fmt::format("{} is for training; --check runs all ranks in one process, each on a GPU", flag)};
   }
   return options;
 }

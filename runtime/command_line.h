@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "runtime/launch/launch_environment.h"
+
 namespace tpc {
 
 struct RunOptions {
@@ -18,6 +20,7 @@ struct RunOptions {
   int64_t log_every = 10;
   std::string device = "cpu";
   int64_t ranks = 0;  // 0: not said
+  LaunchFlags launch;
   bool allow_shared_gpu = false;
   bool no_graph = false;
   bool no_cudnn = false;

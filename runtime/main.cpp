@@ -42,7 +42,6 @@ namespace {
 
 constexpr int kInputError = 1;
 constexpr int kUsageError = 2;
-constexpr int kDeviceError = 69;
 constexpr int kOurError = 70;
 
 // The JSON lines of --metrics; each is on disk when its step is done.
@@ -229,7 +228,7 @@ void train(const RunOptions& options, Plan plan, RunPeers& peers) {
   std::unique_ptr<DataSource> data = open_data(plan, options);
   // Of several processes the first tells.
   bool is_first = peers.is_first();
-  require_output_paths(options);
+  if (is_first) require_output_paths(options);
   MetricsFile metrics(is_first ? options.metrics : "");
   auto tokens = static_cast<double>(tokens_per_batch(plan));
   TrainerOptions trainer_settings = trainer_options(options);
@@ -277,10 +276,13 @@ void train(const RunOptions& options, Plan plan, RunPeers& peers) {
   peers.finish();
 }
 
-// A failure of this rank ends the run on all; one that another rank has had first is told there.
+// A failure of this rank ends the run on all. When it follows from another that was first, that one is told, here or
+// elsewhere.
 void run_with_peers(const RunOptions& options, Plan plan, RunPeers& peers) {
-  auto pass_on = [&peers](const char* message) {
-    if (!peers.fail(message)) throw RunEnded();
+  auto pass_on = [&peers](const std::string& message) {
+    std::optional<std::string> told = peers.fail(message);
+    if (!told) throw RunEnded();
+    if (*told != message) throw DeviceError(*told);
   };
   try {
     if (options.check > 0) {
@@ -339,7 +341,7 @@ int run(int argc, char** argv) {
     return kInputError;
   } catch (const RunEnded&) {
     // The rank that failed tells.
-    return is_started_by_tprun() ? kHeardOfFailure : kDeviceError;
+    return is_started_by_tprun(options) ? kHeardOfFailure : kDeviceError;
   } catch (const DeviceError& error) {
     fmt::print(stderr, "tprun: error: {}\n", error.what());
     return kDeviceError;

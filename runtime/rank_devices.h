@@ -24,6 +24,6 @@ std::unique_ptr<RunPeers> find_peers(const RunOptions& options, const Plan& plan
 std::optional<int> start_ranks(const RunOptions& options, const Plan& plan, int argc, char** argv);
 
 /// Whether `tprun --ranks` has started this process, and tells how its ranks end.
-bool is_started_by_tprun();
+bool is_started_by_tprun(const RunOptions& options);
 
 }  // namespace tpc

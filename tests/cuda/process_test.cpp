@@ -24,6 +24,13 @@ class FakeMachine {
     std::string module = std::string(TPC_BINARY_DIR) + "/tests/tprun_fake_cuda.so";
     return run_in_shell("export TPC_CUDA_MODULE=" + module + "; " + command, TPC_SOURCE_DIR, scratch_.path());
   }
+  /// Two ranks, each a command of its own; how each ended.
+  Ran by_hand(const std::string& environment, const std::string& options) {
+    return shell(
+        "PORT=$((20000 + RANDOM % 20000)); export FAKE_CUDA_LEAKS=0; run() { " + environment +
+        " tprun $TMP/plan.json --device cuda --world-size 2 --meeting 127.0.0.1:$PORT --rank $1 --local-rank $1 " +
+        options + "; echo rank $1: $?; }; run 0 & run 1; wait");
+  }
   /// `environment` before the command.
   Ran train(const std::string& environment, const std::string& options = "--steps 3") {
     return shell(environment + " tprun $TMP/plan.json --device cuda " + options);
@@ -95,7 +102,7 @@ TEST_CASE("what is missing on a machine is told once, in a sentence, with exit c
            Missing{"FAKE_CUDA_DRIVER=old", "the NVIDIA driver is for CUDA"},
            Missing{"FAKE_CUDA_DEVICES=0", "no GPU is visible"},
            Missing{"FAKE_CUDA_DEVICES=1", "rank 1 of this machine has no GPU: 1 is visible"},
-           Missing{"FAKE_CUDA_MEMORY=100000", "GiB of device memory"},
+           Missing{"FAKE_CUDA_MEMORY=100000", "out of device memory: "},
        }) {
     CAPTURE(missing.environment);
     Ran ran = machine.train(missing.environment);
@@ -178,7 +185,10 @@ TEST_CASE("calls that fail end the run with one message that names rank, step, n
            Failure{"ncclAllReduce:rank1:call7:ncclSystemError", "rank 1, training step"},
            Failure{"cudaMalloc:rank0:call2:cudaErrorMemoryAllocation", "rank"},
            Failure{"cublasLtMatmul:rank1:call9:CUBLAS_STATUS_EXECUTION_FAILED", "cublasLtMatmul failed"},
-           Failure{"cudaGraphInstantiate:rank0:call1:cudaErrorUnknown", "cudaGraphInstantiate failed"},
+           Failure{"cudaGraphInstantiate:rank0:call1:cudaErrorUnknown",
+                   "rank 0, training step 1: cudaGraphInstantiate failed"},
+           Failure{"cudaStreamBeginCapture:rank1", "rank 1, training step 1: cudaStreamBeginCapture failed"},
+           Failure{"cudaGraphLaunch:rank1:call3", "rank 1, training step 2: cudaGraphLaunch failed"},
        }) {
     CAPTURE(failure.fail);
     Ran ran = machine.train(std::string("FAKE_CUDA_FAIL=") + failure.fail, "--steps 3 --quiet");
@@ -187,6 +197,63 @@ TEST_CASE("calls that fail end the run with one message that names rank, step, n
     CHECK(says(ran, failure.message));
     CHECK(count_of(ran.output, "error: ") == 1);
   }
+}
+
+TEST_CASE("a rank that hangs in a call ends the run on all ranks, replayed or not, started by hand or not") {
+  FakeMachine machine("--tp 2");
+  for (const char* fail : {"cudaGraphLaunch:rank1:call3:hang", "cublasLtMatmul:rank1:call40:hang"}) {
+    CAPTURE(fail);
+    Ran ran = machine.train(std::string("FAKE_CUDA_FAIL=") + fail, "--steps 6 --timeout 2 --quiet");
+    CAPTURE(ran.output);
+    CHECK(ran.exit_code == kDeviceError);
+    CHECK(says(ran, "rank 0, training step"));
+    CHECK(says(ran, "has not ended after 2.0 s: a rank does not come to it"));
+    CHECK(count_of(ran.output, "error: ") == 1);
+  }
+  Ran by_hand = machine.by_hand("FAKE_CUDA_FAIL=cublasLtMatmul:rank1:call40:hang", "--steps 6 --timeout 2 --quiet");
+  CAPTURE(by_hand.output);
+  CHECK(says(by_hand, "rank 0: 69"));
+  CHECK(says(by_hand, "rank 1: 69"));
+  CHECK(count_of(by_hand.output, "error: ") == 1);
+}
+
+TEST_CASE("without a starter, too, a rank that dies is named") {
+  FakeMachine machine("--tp 3");
+  for (const char* options : {"--no-graph", ""}) {
+    Ran ran = machine.shell(
+        "PORT=$((20000 + RANDOM % 20000)); export FAKE_CUDA_LEAKS=0; run() { tprun $TMP/plan.json --device cuda "
+        "--quiet "
+        "--steps 1000000 --world-size 3 --meeting 127.0.0.1:$PORT --rank $1 --local-rank $1 " +
+        std::string(options) +
+        " & eval pid$1=$!; }; run 0; run 1; run 2; sleep 2; kill -9 $pid1; wait $pid0; echo rank 0: $?; wait $pid2; "
+        "echo rank 2: $?");
+    CAPTURE(ran.output);
+    CHECK(says(ran, "rank 1 has died (its connection to rank 0 broke)"));
+    CHECK(count_of(ran.output, "error: ") == 1);
+    CHECK(says(ran, "rank 0: 69"));
+    CHECK(says(ran, "rank 2: 69"));
+  }
+}
+
+TEST_CASE("a launcher may show each process its own GPU alone") {
+  FakeMachine machine("--tp 2");
+  auto pair = [&](const std::string& second) {
+    return machine.shell(
+        "PORT=$((20000 + RANDOM % 20000)); export FAKE_CUDA_LEAKS=0; run() { tprun $TMP/plan.json --device cuda "
+        "--quiet "
+        "--steps 2 --world-size 2 --meeting 127.0.0.1:$PORT --rank $1 --local-rank $1; echo rank $1: $?; }; "
+        "CUDA_VISIBLE_DEVICES=0 run 0 & CUDA_VISIBLE_DEVICES=" +
+        second + " run 1; wait");
+  };
+  Ran own = pair("1");
+  CAPTURE(own.output);
+  CHECK(says(own, "rank 0: 0"));
+  CHECK(says(own, "rank 1: 0"));
+  Ran same = pair("0");
+  CAPTURE(same.output);
+  CHECK(says(same, "Duplicate GPU detected"));
+  CHECK(says(same, "--allow-shared-gpu"));
+  CHECK(says(same, "rank 1: 69"));
 }
 
 TEST_CASE("flags of a GPU's run are refused on the cpu, and ranks that the plan has not") {
@@ -198,6 +265,14 @@ TEST_CASE("flags of a GPU's run are refused on the cpu, and ranks that the plan 
   CAPTURE(ranks.output);
   CHECK(ranks.exit_code == 1);
   CHECK(says(ranks, "the plan is for 2 ranks, --ranks says 3"));
+  for (const char* flags : {"--check --fp64", "--check --nccl-windows", "--check --allow-shared-gpu"}) {
+    CAPTURE(flags);
+    CHECK(machine.train("", flags).exit_code == 2);
+  }
+  Ran launched = machine.shell("RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 tprun $TMP/plan.json");
+  CAPTURE(launched.output);
+  CHECK(launched.exit_code == 1);
+  CHECK(says(launched, "one runs all ranks on the cpu; start one, or use --device cuda"));
 }
 
 TEST_CASE("a loss that is not finite is told once by all processes together") {
