@@ -9,7 +9,7 @@
 namespace tpc {
 namespace {
 
-/// What a float value is, by how it is stored and how it is taken.
+// What a float value is, by how it is stored and how it is taken.
 enum class Form : uint8_t {
   kFull,  ///< f32, and meant so
   kLeaf,  ///< f32: a parameter or input, computed with in the compute type

@@ -10,7 +10,7 @@ namespace {
 
 using Place = CallBuffer::Place;
 
-/// Where `part` begins in the dense tensor that holds `whole`, if it lies together there; -1 if it does not.
+// Where `part` begins in the dense tensor that holds `whole`, if it lies together there; -1 if it does not.
 int64_t contiguous_offset(const Region& part, const Region& whole) {
   int64_t offset = 0;
   int64_t stride = 1;

@@ -10,11 +10,11 @@
 namespace tpc {
 namespace {
 
-/// The latest step of each queue that did something; -1: none.
+// The latest step of each queue that did something; -1: none.
 using LatestSteps = std::array<int, 2>;
 constexpr LatestSteps kNone = {-1, -1};
 
-/// For every byte of the arena the latest steps that wrote and read it, as ranges of equal history.
+// For every byte of the arena the latest steps that wrote and read it, as ranges of equal history.
 class ArenaHistory {
  public:
   /// `limit` is one past the arena's last byte.

@@ -9,12 +9,12 @@
 namespace tpc {
 namespace {
 
-/// Blocks of a GPU that are enough to keep it busy.
+// Blocks of a GPU that are enough to keep it busy.
 constexpr int64_t kWantedBlocks = 512;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/// Neighbouring dimensions that are all kept or all summed.
+// Neighbouring dimensions that are all kept or all summed.
 struct DimGroup {
   int64_t size = 1;
   bool is_summed = false;

@@ -9,7 +9,7 @@
 namespace tpc {
 namespace {
 
-/// Ranges of addresses, merged where they touch.
+// Ranges of addresses, merged where they touch.
 class Ranges {
  public:
   void add(uintptr_t begin, uintptr_t end) {
@@ -40,7 +40,7 @@ void for_each_range(std::span<const LocalTensor> tensors, const Action& action) 
   for (const LocalTensor& tensor : tensors) action(tensor.begin(), tensor.end());
 }
 
-/// An update writes its first operand.
+// An update writes its first operand.
 std::span<const LocalTensor> written(const LocalStep& step) {
   if (step.op == OpKind::kUpdate) return std::span(step.operands).first(1);
   return step.results;

@@ -13,19 +13,19 @@ namespace {
 
 constexpr int64_t kFloat = sizeof(float);
 
-/// A float for every row of the queries' heads.
+// A float for every row of the queries' heads.
 int64_t attention_grad_workspace(const LocalTensor& q) {
   return q.region.num_elements() / q.region.dims.back().size() * kFloat;
 }
 
-/// `sums` sums for every column, from each block.
+// `sums` sums for every column, from each block.
 int64_t norm_grad_workspace(const LocalTensor& x, int64_t sums) {
   int64_t length = x.region.dims.back().size();
   int64_t blocks = norm_grad_blocks(x.region.num_elements() / length, length, byte_size(x.type.dtype));
   return blocks * sums * length * kFloat;
 }
 
-/// A double for every chunk of the tensors.
+// A double for every chunk of the tensors.
 int64_t sum_squares_workspace(std::span<const LocalStep> steps) {
   int64_t chunks = 0;
   for (const LocalStep& step : steps) chunks += num_chunks(step.operands[0].region.num_elements());

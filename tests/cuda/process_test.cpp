@@ -114,6 +114,23 @@ TEST_CASE("what is missing on a machine is told once, in a sentence, with exit c
   }
 }
 
+TEST_CASE("layers that are not trained do not let a result lie over what makes it") {
+  FakeMachine machine("--tp 1");
+  // Nothing keeps the operands of fc1's product for a weight's gradient, so its gelu may take their place.
+  Ran ran = machine.shell(
+      "sed -e 's/\"features\": 64, \"ffn\": 256, \"out\": 32/\"features\": 64, \"ffn\": 64, \"out\": 64/' -e "
+      "'s/{\"name\": \"fc2\", \"op\": \"linear\", \"input\": \"act\"/{\"name\": \"mid\", \"op\": \"linear\", "
+      "\"input\": \"act\", \"out\": [\"ffn\"], \"bias\": true, \"trainable\": false}, {\"name\": \"act2\", \"op\": "
+      "\"gelu\", \"input\": \"mid\"}, {\"name\": \"fc2\", \"op\": \"linear\", \"input\": \"act2\"/' models/mlp.json > "
+      "$TMP/frozen.json; sed -i 's/\"op\": \"gelu\"/\"op\": \"gelu\", \"approximate\": \"tanh\"/' $TMP/frozen.json; "
+      "tpc shard "
+      "$TMP/frozen.json --tp 1 -o $TMP/frozen_plan.json >/dev/null && tprun $TMP/frozen_plan.json --steps 3 --metrics "
+      "$TMP/cpu.jsonl && tprun $TMP/frozen_plan.json --steps 3 --device cuda --metrics $TMP/cuda.jsonl");
+  CAPTURE(ran.output);
+  CHECK(ran.exit_code == 0);
+  CHECK(losses(machine, "cuda.jsonl") == losses(machine, "cpu.jsonl"));
+}
+
 TEST_CASE("several ranks share a GPU when asked to") {
   FakeMachine machine("--tp 2");
   Ran ran = machine.train("FAKE_CUDA_DEVICES=1", "--steps 2 --allow-shared-gpu");
