@@ -85,7 +85,10 @@ void BlockRunner::start_threads(uint3 block_index, dim3 block_size, dim3 grid_si
 }
 
 void BlockRunner::finish_threads() {
-  for (unsigned i = 0; i < num_threads_; ++i) ended_.add(threads_[i].fiber);
+  for (unsigned i = 0; i < num_threads_; ++i) {
+    if (threads_[i].state != State::kDone) Fiber::abandon(threads_[i].fiber, scheduler_);
+    ended_.add(threads_[i].fiber);
+  }
   current_ = nullptr;
 }
 

@@ -99,6 +99,14 @@ void Fiber::end(Fiber& fiber, Fiber& scheduler) {
   std::abort();
 }
 
+void Fiber::abandon([[maybe_unused]] Fiber& fiber, [[maybe_unused]] Fiber& scheduler) {
+#if defined(GPU_EMULATION_TSAN)
+  // The sanitizer's view alone goes there, and comes back with an edge.
+  __tsan_switch_to_fiber(fiber.tsan_fiber_, 1);
+  __tsan_switch_to_fiber(scheduler.tsan_fiber_, 0);
+#endif
+}
+
 void EndedFibers::add(Fiber& fiber) {
   // The sanitizer knows some thousands at a time.
   constexpr size_t kMaxFibers = 1024;

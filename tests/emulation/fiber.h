@@ -22,6 +22,8 @@ class Fiber {
   /// First and last thing in entry().
   static void enter(Fiber& scheduler);
   [[noreturn]] static void end(Fiber& fiber, Fiber& scheduler);
+  /// Of one that will never run again: what it did happens before what the scheduler does from now on.
+  static void abandon(Fiber& fiber, Fiber& scheduler);
 
  private:
   friend class EndedFibers;
