@@ -259,27 +259,24 @@ int Trainer::find_tensor(const std::string& name) const {
 
 void Trainer::set_tensor(const std::string& name, const HostTensor& value) {
   int tensor = find_tensor(name);
-  for (size_t t = 0; t < state_->executors.size(); ++t) {
-    state_->devices[t].backend->enter();
-    state_->executors[t]->load(tensor, value);
-  }
+  for (size_t t = 0; t < state_->executors.size(); ++t) enter(t).load(tensor, value);
 }
 
 void Trainer::keep(const std::string& name) {
   int tensor = find_tensor(name);
-  for (size_t t = 0; t < state_->executors.size(); ++t) {
-    state_->devices[t].backend->enter();
-    state_->executors[t]->keep(tensor);
-  }
+  for (size_t t = 0; t < state_->executors.size(); ++t) enter(t).keep(tensor);
 }
 
-// For this thread to use.
+// For the calling thread to use.
+RankExecutor& Trainer::enter(size_t thread) const {
+  state_->devices[thread].backend->enter();
+  return *state_->executors[thread];
+}
+
 RankExecutor& Trainer::executor_of(int64_t rank) const {
   auto it = std::find(state_->ranks.begin(), state_->ranks.end(), rank);
   TPC_CHECK(it != state_->ranks.end(), "rank {} is not of this process", rank);
-  auto t = static_cast<size_t>(it - state_->ranks.begin());
-  state_->devices[t].backend->enter();
-  return *state_->executors[t];
+  return enter(static_cast<size_t>(it - state_->ranks.begin()));
 }
 
 HostTensor Trainer::part(int64_t rank, const std::string& name) const {

@@ -104,6 +104,7 @@ class Trainer {
  private:
   struct State;
   void release();
+  RankExecutor& enter(size_t thread) const;
   RankExecutor& executor_of(int64_t rank) const;
   int find_tensor(const std::string& name) const;
   std::string where(int64_t thread) const;

@@ -81,9 +81,10 @@ void CudaBackend::quiesce() {
 
 std::unique_ptr<DeviceMemory> CudaBackend::allocate(int64_t bytes, bool host_visible) {
   arena_bytes_ += bytes;
-  if (options_.symmetric_memory && !host_visible) return std::make_unique<SymmetricMemory>(bytes, compute_.stream());
-  return std::make_unique<CudaMemory>(bytes, host_visible ? MemoryKind::kManaged : MemoryKind::kDevice,
-                                      compute_.stream());
+  const MemorySource& source = host_visible                ? kManagedMemory
+                               : options_.symmetric_memory ? kSymmetricMemory
+                                                           : kDeviceMemory;
+  return std::make_unique<CudaMemory>(bytes, source, compute_.stream());
 }
 
 void CudaBackend::upload(void* device, const void* host, int64_t bytes) {

@@ -12,16 +12,28 @@
 namespace tpc::cuda {
 namespace {
 
-void* take(size_t bytes, MemoryKind kind) {
+void* take_device(size_t bytes) {
   void* data = nullptr;
-  bool is_managed = kind == MemoryKind::kManaged;
-  cudaError_t status = is_managed ? cudaMallocManaged(&data, bytes, cudaMemAttachGlobal) : cudaMalloc(&data, bytes);
+  cudaError_t status = cudaMalloc(&data, bytes);
   require_memory(status, static_cast<int64_t>(bytes));
-  check_cuda(status, is_managed ? "cudaMallocManaged" : "cudaMalloc");
+  check_cuda(status, "cudaMalloc");
   return data;
 }
 
+void* take_managed(size_t bytes) {
+  void* data = nullptr;
+  cudaError_t status = cudaMallocManaged(&data, bytes, cudaMemAttachGlobal);
+  require_memory(status, static_cast<int64_t>(bytes));
+  check_cuda(status, "cudaMallocManaged");
+  return data;
+}
+
+void release(void* data) { static_cast<void>(cudaFree(data)); }
+
 }  // namespace
+
+const MemorySource kDeviceMemory = {take_device, release};
+const MemorySource kManagedMemory = {take_managed, release};
 
 void require_memory(cudaError_t status, int64_t bytes) {
   if (status != cudaErrorMemoryAllocation) return;
@@ -36,20 +48,17 @@ void require_memory(cudaError_t status, int64_t bytes) {
                   bytes_text(bytes), bytes_text(static_cast<int64_t>(free)), bytes_text(static_cast<int64_t>(total))));
 }
 
-CudaMemory::CudaMemory(int64_t bytes, MemoryKind kind, cudaStream_t stream) {
+CudaMemory::CudaMemory(int64_t bytes, const MemorySource& source, cudaStream_t stream) : source_(source) {
   auto size = static_cast<size_t>(std::max<int64_t>(bytes, 1));
-  data_ = take(size, kind);
+  data_ = source.take(size);
   try {
     TPC_CUDA(cudaMemsetAsync(data_, 0, size, stream));
     TPC_CUDA(cudaStreamSynchronize(stream));
   } catch (...) {
-    static_cast<void>(cudaFree(data_));
+    source.release(data_);
     throw;
   }
 }
-
-// What fails here has failed before.
-CudaMemory::~CudaMemory() { static_cast<void>(cudaFree(data_)); }
 
 PinnedMemory::PinnedMemory(int64_t bytes) {
   TPC_CUDA(cudaMallocHost(&data_, static_cast<size_t>(std::max<int64_t>(bytes, 1))));

@@ -13,25 +13,29 @@ namespace tpc::cuda {
 /// Throws DeviceError when `bytes` could not be had: says how much is free, and what would need less.
 void require_memory(cudaError_t status, int64_t bytes);
 
-/// How a rank's memory is made.
-enum class MemoryKind : uint8_t {
-  kDevice,
-  kManaged,  ///< the host may look at it while nothing runs
+/// Where memory of the current device comes from.
+struct MemorySource {
+  void* (*take)(size_t bytes);    ///< at least 256-byte aligned; throws DeviceError
+  void (*release)(void* memory);  ///< what fails here has failed before
 };
 
-/// `bytes` of zeroed memory of the current device, at least 256-byte aligned. The constructor waits for the zeroing.
-/// Throws DeviceError.
+extern const MemorySource kDeviceMemory;
+/// The host may look at it while nothing runs.
+extern const MemorySource kManagedMemory;
+
+/// `bytes` of zeroed memory. The constructor waits for the zeroing. Throws DeviceError.
 class CudaMemory final : public DeviceMemory {
  public:
-  CudaMemory(int64_t bytes, MemoryKind kind, cudaStream_t stream);
-  ~CudaMemory() override;
+  CudaMemory(int64_t bytes, const MemorySource& source, cudaStream_t stream);
+  ~CudaMemory() override { source_.release(data_); }
   CudaMemory(const CudaMemory&) = delete;
   CudaMemory& operator=(const CudaMemory&) = delete;
 
   std::byte* data() const override { return static_cast<std::byte*>(data_); }
 
  private:
-  void* data_ = nullptr;
+  const MemorySource& source_;
+  void* data_;
 };
 
 /// Pinned memory of the host.

@@ -13,7 +13,7 @@ DeviceQueue::DeviceQueue(Priority priority) {
   TPC_CUDA(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
   TPC_CUDA(
       cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, priority == Priority::kHigh ? highest : lowest));
-  context_ = std::make_unique<CudaMemory>(static_cast<int64_t>(sizeof(StepContext)), MemoryKind::kDevice, stream_);
+  context_ = std::make_unique<CudaMemory>(static_cast<int64_t>(sizeof(StepContext)), kDeviceMemory, stream_);
 }
 
 DeviceQueue::~DeviceQueue() {
@@ -42,7 +42,7 @@ void DeviceQueue::reserve(int64_t bytes) {
   // Not beside the smaller one.
   workspace_.reset();
   workspace_bytes_ = 0;
-  workspace_ = std::make_unique<CudaMemory>(bytes, MemoryKind::kDevice, stream_);
+  workspace_ = std::make_unique<CudaMemory>(bytes, kDeviceMemory, stream_);
   workspace_bytes_ = bytes;
 }
 

@@ -144,8 +144,8 @@ class NcclCollective final : public Collective {
 
 NcclCommunicator::NcclCommunicator(NcclOptions options, DeviceQueue& queue)
     : world_(std::move(options)), queue_(queue), done_(sizeof(int64_t)) {
-  counts_ = std::make_unique<CudaMemory>(kMostCountedCollectives * static_cast<int64_t>(sizeof(int64_t)),
-                                         MemoryKind::kDevice, queue.stream());
+  counts_ = std::make_unique<CudaMemory>(kMostCountedCollectives * static_cast<int64_t>(sizeof(int64_t)), kDeviceMemory,
+                                         queue.stream());
   std::vector<int64_t> counts(kMostCountedCollectives);
   std::iota(counts.begin(), counts.end(), 1);
   TPC_CUDA(cudaMemcpyAsync(counts_->data(), counts.data(), counts.size() * sizeof(int64_t), cudaMemcpyHostToDevice,

@@ -70,7 +70,6 @@ bool NcclWorld::finish() {
   if (has_failed_) return false;
   try {
     forget_memory();
-    options_.timeout = std::min(options_.timeout, kFarewell);
     // Those that were split off first.
     auto finalize = [&](ncclComm_t communicator) {
       check(ncclCommFinalize(communicator), "ncclCommFinalize", communicator);
@@ -109,10 +108,10 @@ void NcclWorld::use_memory(void* data, int64_t bytes) {
 }
 
 void NcclWorld::forget_memory() {
-  if (memory_bytes_ == 0) return;
-  memory_bytes_ = 0;
   // The run is over.
   options_.timeout = std::min(options_.timeout, kFarewell);
+  if (memory_bytes_ == 0) return;
+  memory_bytes_ = 0;
   for (auto& [group, member] : members_) {
     if (member.window != nullptr) {
       check(ncclCommWindowDeregister(member.communicator, member.window), "ncclCommWindowDeregister",

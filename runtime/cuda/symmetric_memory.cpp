@@ -2,30 +2,24 @@
 
 #include <nccl.h>
 
-#include <algorithm>
-
-#include "runtime/cuda/check_cuda.h"
 #include "runtime/cuda/check_nccl.h"
-#include "runtime/cuda/device_memory.h"
 
 namespace tpc::cuda {
+namespace {
 
-SymmetricMemory::SymmetricMemory(int64_t bytes, cudaStream_t stream) {
-  auto size = static_cast<size_t>(std::max<int64_t>(bytes, 1));
-  ncclResult_t status = ncclMemAlloc(&data_, size);
+void* take_symmetric(size_t bytes) {
+  void* data = nullptr;
+  ncclResult_t status = ncclMemAlloc(&data, bytes);
   // Of what was the matter NCCL says only that it was the device.
-  if (status == ncclUnhandledCudaError) require_memory(cudaGetLastError(), bytes);
+  if (status == ncclUnhandledCudaError) require_memory(cudaGetLastError(), static_cast<int64_t>(bytes));
   check_nccl(status, "ncclMemAlloc", nullptr);
-  try {
-    TPC_CUDA(cudaMemsetAsync(data_, 0, size, stream));
-    TPC_CUDA(cudaStreamSynchronize(stream));
-  } catch (...) {
-    static_cast<void>(ncclMemFree(data_));
-    throw;
-  }
+  return data;
 }
 
-// What fails here has failed before.
-SymmetricMemory::~SymmetricMemory() { static_cast<void>(ncclMemFree(data_)); }
+void release(void* data) { static_cast<void>(ncclMemFree(data)); }
+
+}  // namespace
+
+const MemorySource kSymmetricMemory = {take_symmetric, release};
 
 }  // namespace tpc::cuda

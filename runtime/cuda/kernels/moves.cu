@@ -19,7 +19,7 @@ std::unique_ptr<Kernel> make_whole_copy(const LocalTensor& from, const LocalTens
 }
 
 void set_zero(const LocalTensor& tensor, const DeviceQueue& queue) {
-  if (static_cast<size_t>(tensor.num_bytes()) == 0) return;
+  if (tensor.num_bytes() == 0) return;
   TPC_CUDA(cudaMemsetAsync(tensor.data, 0, static_cast<size_t>(tensor.num_bytes()), queue.stream()));
 }
 
